@@ -1,0 +1,176 @@
+"""Dimensions of an input: what a column of numbers means, and how it maps to the unit interval."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[np.float64]
+
+#: Noise of a dimension that names none, as a share of its range.
+_DEFAULT_NOISE = 0.01
+#: Chance that a discrete value changes when it is perturbed.
+_CHANGE_PROBABILITY = 0.1
+
+
+class Dimension(Protocol):
+    """One named coordinate of an input, always held as float64.
+
+    `to_unit` and `from_unit` are inverse to each other; unit coordinates of a periodic dimension
+    wrap round at one.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+
+    kind: ClassVar[str]
+    is_periodic: ClassVar[bool]
+
+    def to_unit(self, values: Column) -> Column:
+        """Coordinates (n,) in [0, 1] of `values` (n,)."""
+        ...
+
+    def from_unit(self, unit: Column) -> Column:
+        """Values (n,) at unit coordinates (n,) in [0, 1]."""
+        ...
+
+    def contains(self, values: Column) -> NDArray[np.bool_]:
+        """(n,) True where a value is one this dimension can take."""
+        ...
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        """`values` (n,) with small random noise; the result may lie outside the range."""
+        ...
+
+    def describe(self, value: float) -> str:
+        """`value` for a reader, without the unit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A number between `low` and `high`."""
+
+    name: str
+    low: float
+    high: float
+    unit: str = ""
+    noise: float | None = None  #: half-width of small uniform noise; by default 1 % of the range
+
+    kind: ClassVar[str] = "real"
+    is_periodic: ClassVar[bool] = False
+
+    def to_unit(self, values: Column) -> Column:
+        return (values - self.low) / (self.high - self.low)
+
+    def from_unit(self, unit: Column) -> Column:
+        return self.low + unit * (self.high - self.low)
+
+    def contains(self, values: Column) -> NDArray[np.bool_]:
+        return (values >= self.low) & (values <= self.high)
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        noise = _DEFAULT_NOISE * (self.high - self.low) if self.noise is None else self.noise
+        return values + rng.uniform(-noise, noise, len(values))
+
+    def describe(self, value: float) -> str:
+        return f"{value:.6g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Angle:
+    """A direction in radians; -pi and pi are the same."""
+
+    name: str
+    noise: float = _DEFAULT_NOISE * 2 * np.pi
+    unit: str = "rad"
+
+    kind: ClassVar[str] = "angle"
+    is_periodic: ClassVar[bool] = True
+    low: ClassVar[float] = -np.pi
+    high: ClassVar[float] = np.pi
+
+    def to_unit(self, values: Column) -> Column:
+        return (values + np.pi) / (2 * np.pi) % 1.0
+
+    def from_unit(self, unit: Column) -> Column:
+        return unit % 1.0 * 2 * np.pi - np.pi
+
+    def contains(self, values: Column) -> NDArray[np.bool_]:
+        return np.isfinite(values)
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        noisy = values + rng.uniform(-self.noise, self.noise, len(values))
+        return (noisy + np.pi) % (2 * np.pi) - np.pi
+
+    def describe(self, value: float) -> str:
+        return f"{value:.4f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number from `low` to `high`, both included."""
+
+    name: str
+    low: int
+    high: int
+    unit: str = ""
+
+    kind: ClassVar[str] = "integer"
+    is_periodic: ClassVar[bool] = False
+
+    def to_unit(self, values: Column) -> Column:
+        return (values - self.low + 0.5) / (self.high - self.low + 1)
+
+    def from_unit(self, unit: Column) -> Column:
+        return np.asarray(np.minimum(self.low + np.floor(unit * (self.high - self.low + 1)), self.high))
+
+    def contains(self, values: Column) -> NDArray[np.bool_]:
+        return np.asarray((values >= self.low) & (values <= self.high) & (values == np.round(values)))
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        steps = rng.choice([-1.0, 1.0], len(values))
+        return np.where(rng.random(len(values)) < _CHANGE_PROBABILITY, values + steps, values)
+
+    def describe(self, value: float) -> str:
+        return f"{value:.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several named options, held as its position."""
+
+    name: str
+    options: tuple[str, ...]
+
+    kind: ClassVar[str] = "choice"
+    is_periodic: ClassVar[bool] = False
+    unit: ClassVar[str] = ""
+    low: ClassVar[float] = 0.0
+
+    @property
+    def high(self) -> float:
+        return float(len(self.options) - 1)
+
+    def to_unit(self, values: Column) -> Column:
+        return (values + 0.5) / len(self.options)
+
+    def from_unit(self, unit: Column) -> Column:
+        return np.minimum(np.floor(unit * len(self.options)), self.high)
+
+    def contains(self, values: Column) -> NDArray[np.bool_]:
+        return np.asarray((values >= 0) & (values <= self.high) & (values == np.round(values)))
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        following = (values + 1) % len(self.options)
+        return np.where(rng.random(len(values)) < _CHANGE_PROBABILITY, following, values)
+
+    def describe(self, value: float) -> str:
+        return self.options[int(value)]

@@ -1,0 +1,127 @@
+"""Oracles: which episodes are crashes, of what kind, and at which step."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: `Verdicts.kinds` and `Verdicts.steps` of an episode that did not crash.
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectories:
+    """What an oracle may look at: n episodes of at most t states, padded behind their end."""
+
+    signals: NDArray[np.float64]  #: (n, t, s)
+    names: tuple[str, ...]  #: of the s signals
+    rewards: NDArray[np.float64]  #: (n, t), the first column zero
+    lengths: NDArray[np.int64]  #: (n,) states that count, the initial one included
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """(n, t) True where an episode was still running."""
+        counted: NDArray[np.bool_] = np.arange(self.signals.shape[1]) < self.lengths[:, None]
+        return counted
+
+    def signal(self, name: str) -> NDArray[np.float64]:
+        """(n, t) the signal of this name."""
+        return self.signals[:, :, self.names.index(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The judgement of n episodes."""
+
+    kinds: NDArray[np.int64]  #: (n,) position in `Oracle.kinds`, NONE where there is no crash
+    steps: NDArray[np.int64]  #: (n,) first step of the crash, NONE where there is none
+
+    @property
+    def crashed(self) -> NDArray[np.bool_]:
+        """(n,) True where the oracle fired."""
+        return np.asarray(self.kinds != NONE)
+
+
+class Oracle(Protocol):
+    """Judges episodes by what they showed."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the kinds of crash it can find."""
+        ...
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        """A verdict for each of n trajectories."""
+        ...
+
+
+class Composable:
+    """Gives an oracle `|` (whichever fires first) and `&` (both fire)."""
+
+    def __or__(self: Oracle, other: Oracle) -> "AnyOf":
+        return AnyOf(self, other)
+
+    def __and__(self: Oracle, other: Oracle) -> "AllOf":
+        return AllOf(self, other)
+
+
+@dataclass(frozen=True)
+class Below(Composable):
+    """Fires when a signal falls below a threshold, the initial state included."""
+
+    signal: str
+    threshold: float
+    kind: str
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return (self.kind,)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        fired = trajectories.counted & (trajectories.signal(self.signal) < self.threshold)
+        crashed = fired.any(axis=1)
+        return Verdicts(
+            kinds=np.where(crashed, 0, NONE),
+            steps=np.where(crashed, fired.argmax(axis=1), NONE),
+        )
+
+
+@dataclass(frozen=True)
+class AnyOf(Composable):
+    """Fires when either oracle does; the earlier one gives kind and step."""
+
+    first: Oracle
+    second: Oracle
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return self.first.kinds + self.second.kinds
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        one, two = self.first.judge(trajectories), self.second.judge(trajectories)
+        takes_two = two.crashed & (~one.crashed | (two.steps < one.steps))
+        return Verdicts(
+            kinds=np.where(takes_two, two.kinds + len(self.first.kinds), one.kinds),
+            steps=np.where(takes_two, two.steps, one.steps),
+        )
+
+
+@dataclass(frozen=True)
+class AllOf(Composable):
+    """Fires when both oracles do, at the step by which both have."""
+
+    first: Oracle
+    second: Oracle
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(f"{one} and {two}" for one in self.first.kinds for two in self.second.kinds)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        one, two = self.first.judge(trajectories), self.second.judge(trajectories)
+        both = one.crashed & two.crashed
+        return Verdicts(
+            kinds=np.where(both, one.kinds * len(self.second.kinds) + two.kinds, NONE),
+            steps=np.where(both, np.maximum(one.steps, two.steps), NONE),
+        )

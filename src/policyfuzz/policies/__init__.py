@@ -1,0 +1,1 @@
+"""Policies: the protocol, and how weights are read."""

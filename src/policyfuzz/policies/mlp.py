@@ -1,0 +1,88 @@
+"""Plain multi-layer perceptrons: a bank of equally shaped networks, evaluated row by row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.errors import PolicyError
+
+#: One network: its layers as (weights (in, out), bias (out,)).
+Layers = Sequence[tuple[NDArray[Any], NDArray[Any]]]
+
+ACTIVATIONS = {"linear": 0, "relu": 1, "tanh": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class MlpBank:
+    """Networks of one shape; every row of a batch names the network it goes through.
+
+    The result of a row does not depend on the other rows, bit for bit. Arithmetic is float64 whatever
+    the weights were stored in: twice the work of float32, and a score that another processor rounds
+    differently almost never changes which action is best.
+    """
+
+    parameters: NDArray[np.float64]  #: (networks, p) weights (in, out) and bias of each layer, flattened
+    sizes: tuple[int, ...]  #: width of the input, of each hidden layer, and of the output
+    activations: tuple[str, ...]  #: one per layer
+
+    @classmethod
+    def from_layers(
+        cls, networks: Sequence[Layers], hidden: str = "relu", output: str = "linear"
+    ) -> "MlpBank":
+        """Build a bank from `networks`, which must agree in shape and hold finite numbers only."""
+        shapes = [_sizes(network) for network in networks]
+        if len(set(shapes)) != 1:
+            raise PolicyError(
+                f"networks of one bank must have one shape, got {sorted(set(shapes))}",
+                hint="check that the files belong to one set",
+            )
+        parameters = np.stack(
+            [np.concatenate([np.ravel(part) for layer in network for part in layer]) for network in networks]
+        )
+        return cls.from_parameters(parameters, shapes[0], hidden, output)
+
+    @classmethod
+    def from_parameters(
+        cls, parameters: NDArray[Any], sizes: tuple[int, ...], hidden: str = "relu", output: str = "linear"
+    ) -> "MlpBank":
+        """Build a bank from flat `parameters` (networks, p), which must be finite."""
+        finite = np.isfinite(parameters).all(axis=1)
+        if not finite.all():
+            raise PolicyError(
+                f"network {int(finite.argmin())} has weights that are NaN or infinite",
+                hint="the training diverged or the file is damaged: export the weights again",
+            )
+        activations = (hidden,) * (len(sizes) - 2) + (output,)
+        return cls(np.ascontiguousarray(parameters, np.float64), sizes, activations)
+
+    def __call__(self, inputs: NDArray[Any], which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Map `inputs` (n, in) through networks `which` (n,) to outputs (n, out)."""
+        from policyfuzz.policies.mlp_kernel import forward
+
+        outputs = np.empty((len(inputs), self.sizes[-1]))
+        forward(
+            self.parameters,
+            np.array(self.sizes, np.int64),
+            np.array([ACTIVATIONS[name] for name in self.activations], np.int64),
+            np.ascontiguousarray(inputs, np.float64),
+            which,
+            outputs,
+        )
+        return outputs
+
+
+def _sizes(network: Layers) -> tuple[int, ...]:
+    """Widths of all layers, after checking that they fit together."""
+    sizes = [network[0][0].shape[0]]
+    for number, (weights, bias) in enumerate(network):
+        if weights.ndim != 2 or weights.shape[0] != sizes[-1] or bias.shape != (weights.shape[1],):
+            raise PolicyError(
+                f"layer {number} has weights {weights.shape} and bias {bias.shape}, "
+                f"expected weights ({sizes[-1]}, n) and bias (n,)",
+                hint="weights are stored (in, out)",
+            )
+        sizes.append(weights.shape[1])
+    return tuple(sizes)
