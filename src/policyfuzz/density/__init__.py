@@ -1,0 +1,1 @@
+"""How likely a state sequence is, learnt online."""

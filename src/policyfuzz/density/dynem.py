@@ -1,0 +1,112 @@
+"""Online expectation-maximisation of a Gaussian mixture (DynEM in the paper; Cappé and Moulines 2009).
+
+The state is the expected complete sufficient statistics of each component: mass, first and second
+moment. Learning a batch moves them towards the batch's own statistics by a step size; nothing grows.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.density.gaussian import GaussianMixture
+
+#: A component that gets no data keeps its shape; its mass never falls below this, so that its mean and
+#: covariance stay computable for ever.
+_SMALLEST_MASS = 1e-12
+#: Batch steps of the first fit. The likelihood has levelled off well before on every target we ship.
+_FIRST_FIT_STEPS = 10
+#: Points used for the first fit at most; more would cost time and change little.
+_FIRST_FIT_POINTS = 5000
+
+
+class OnlineMixture:
+    """A Gaussian mixture that learns from batches of points at constant cost and memory."""
+
+    def __init__(
+        self,
+        mass: NDArray[np.float64],
+        first: NDArray[np.float64],
+        second: NDArray[np.float64],
+        regularisation: float,
+    ) -> None:
+        """From statistics `mass` (k,), `first` (k, d), `second` (k, d, d), each a mean over points."""
+        self.mass, self.first, self.second = mass, first, second
+        self.regularisation = regularisation
+        self.mixture = self._mixture()
+
+    @classmethod
+    def fit(
+        cls, points: NDArray[np.float64], components: int, regularisation: float, rng: np.random.Generator
+    ) -> "OnlineMixture":
+        """Start from `points` (n, d): random distinct centres, then a few steps of batch EM."""
+        chosen = rng.permutation(len(points))[:_FIRST_FIT_POINTS]
+        points = points[chosen]
+        components = min(components, len(points))
+        nearest = _spread_centres(points, components, rng)
+        shares = np.zeros((len(points), components))
+        shares[np.arange(len(points)), nearest] = 1.0
+        online = cls(*statistics(points, shares), regularisation)
+        for _ in range(_FIRST_FIT_STEPS):
+            online.learn(points, step=1.0)
+        return online
+
+    def log_density(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) log-density at `points` (n, d). Pure."""
+        return self.mixture.log_density(points)
+
+    def learn(self, points: NDArray[np.float64], step: float) -> None:
+        """Move the statistics by `step` in (0, 1] towards those of `points` (n, d)."""
+        mass, first, second = statistics(points, self.mixture.responsibilities(points))
+        self.mass = (1 - step) * self.mass + step * mass
+        self.first = (1 - step) * self.first + step * first
+        self.second = (1 - step) * self.second + step * second
+        self.mixture = self._mixture()
+
+    def state(self) -> dict[str, NDArray[np.float64]]:
+        """Everything that learning has changed, as arrays."""
+        return {"mass": self.mass, "first": self.first, "second": self.second}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, NDArray[np.float64]], regularisation: float) -> "OnlineMixture":
+        """The mixture that had this `state`; it continues identically."""
+        return cls(state["mass"], state["first"], state["second"], regularisation)
+
+    def _mixture(self) -> GaussianMixture:
+        scale = np.maximum(1.0, _SMALLEST_MASS / np.maximum(self.mass, np.finfo(np.float64).tiny))
+        self.mass = self.mass * scale
+        self.first = self.first * scale[:, None]
+        self.second = self.second * scale[:, None, None]
+        means = self.first / self.mass[:, None]
+        covariances = self.second / self.mass[:, None, None] - means[:, :, None] * means[:, None, :]
+        covariances += self.regularisation * np.eye(means.shape[1])
+        return GaussianMixture.from_moments(
+            self.mass / self.mass.sum(), means, covariances, floor=self.regularisation
+        )
+
+
+def statistics(
+    points: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mass (k,), first (k, d) and second moment (k, d, d) of `points` (n, d) with `shares` (n, k)."""
+    count = len(points)
+    columns, parts = points.T, shares.T
+    second = np.stack([(columns * part) @ points for part in parts]) / count
+    return parts.sum(axis=1) / count, parts @ points / count, second
+
+
+def _spread_centres(
+    points: NDArray[np.float64], components: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """(n,) index of the nearest of `components` centres, chosen far apart from each other at random."""
+    distance = np.full(len(points), np.inf)
+    nearest = np.zeros(len(points), np.intp)
+    for component in range(components):
+        weights = np.where(np.isfinite(distance), distance, 1.0)
+        total = weights.sum()
+        centre = points[rng.choice(len(points), p=weights / total if total > 0 else None)]
+        squared = ((points - centre) ** 2).sum(axis=1)
+        closer = squared < distance
+        nearest[closer] = component
+        distance = np.minimum(distance, squared)
+    return nearest
