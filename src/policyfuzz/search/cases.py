@@ -1,0 +1,65 @@
+"""Cases: inputs that the search wants to be run, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: `Cases.parents` of a case that comes from no corpus entry.
+NO_PARENT = -1
+
+
+class Purpose(IntEnum):
+    """Why a case is run."""
+
+    SAMPLE = 0  #: a draw from the nominal distribution
+    MUTANT = 1  #: a changed copy of a corpus entry
+    PROBE = 2  #: a small step from a corpus entry, to measure its sensitivity
+    CONFIRM = 3  #: a finding once more, to see whether it crashes again
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """n cases in the order in which they are run."""
+
+    inputs: NDArray[np.float64]  #: (n, d)
+    seeds: NDArray[np.uint64]  #: (n,) feed all randomness of the episode
+    parents: NDArray[np.int64]  #: (n,) corpus entry (of a CONFIRM: finding), NO_PARENT where there is none
+    purposes: NDArray[np.int64]  #: (n,) values of Purpose
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> "Cases":
+        """The cases at `rows`: positions, a mask or a slice."""
+        return Cases(self.inputs[rows], self.seeds[rows], self.parents[rows], self.purposes[rows])
+
+    @staticmethod
+    def concatenate(parts: Sequence["Cases"]) -> "Cases":
+        """All cases of `parts`, one after another."""
+        return Cases(
+            np.concatenate([part.inputs for part in parts]),
+            np.concatenate([part.seeds for part in parts]),
+            np.concatenate([part.parents for part in parts]),
+            np.concatenate([part.purposes for part in parts]),
+        )
+
+    @staticmethod
+    def of(
+        purpose: Purpose,
+        inputs: NDArray[np.float64],
+        parents: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> "Cases":
+        """Cases of one purpose with fresh random seeds."""
+        seeds = rng.integers(0, 2**63, len(inputs), dtype=np.uint64)
+        return Cases(inputs, seeds, parents, np.full(len(inputs), int(purpose), np.int64))
+
+    @staticmethod
+    def none(dimensions: int) -> "Cases":
+        """No cases, of inputs with this many dimensions."""
+        empty = np.empty(0, np.int64)
+        return Cases(np.empty((0, dimensions)), np.empty(0, np.uint64), empty, empty)

@@ -1,0 +1,77 @@
+"""The corpus: inputs worth changing, in the order in which they were kept."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.search.sum_tree import SumTree
+
+#: Columns of a corpus beside the inputs.
+COLUMNS: Mapping[str, type] = {
+    "parent": np.int64,  #: entry this one was changed from, -1 for a sample
+    "return": np.float64,
+    "energy": np.float64,  #: sensitivity: the weight with which it is chosen; NaN until measured
+    "log_density": np.float64,  #: per state when it was kept; NaN where no density is used
+}
+
+
+class Corpus:
+    """A growing table of entries with weighted choice. Entry numbers never change."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._inputs = np.empty((64, dimensions))
+        self._columns: dict[str, NDArray[Any]] = {name: np.empty(64, kind) for name, kind in COLUMNS.items()}
+        self._tree = SumTree()
+
+    def __len__(self) -> int:
+        return len(self._tree)
+
+    @property
+    def has_energy(self) -> bool:
+        """True once some entry can be chosen by its energy."""
+        return self._tree.total > 0
+
+    @property
+    def inputs(self) -> NDArray[np.float64]:
+        """(n, d) a view of all inputs."""
+        return self._inputs[: len(self)]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """(n,) a view of one of COLUMNS."""
+        return self._columns[name][: len(self)]
+
+    def append(self, inputs: NDArray[np.float64], columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+        """Add entries `inputs` (m, d) with all of COLUMNS; return their numbers (m,)."""
+        start, end = len(self), len(self) + len(inputs)
+        if end > len(self._inputs):
+            self._reserve(max(end, 2 * len(self._inputs)))
+        self._inputs[start:end] = inputs
+        for name, values in self._columns.items():
+            values[start:end] = columns[name]
+        self._tree.append(_weights(columns["energy"]))
+        return np.arange(start, end)
+
+    def set_energy(self, entries: NDArray[np.int64], energy: NDArray[np.float64]) -> None:
+        """Give `entries` (m,) a measured `energy` (m,)."""
+        self._columns["energy"][entries] = energy
+        self._tree.set(entries, _weights(energy))
+
+    def choose(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """(count,) entries drawn with probability proportional to energy."""
+        return self._tree.choose(rng, count)
+
+    def _reserve(self, capacity: int) -> None:
+        self._inputs = _enlarged(self._inputs, capacity)
+        self._columns = {name: _enlarged(values, capacity) for name, values in self._columns.items()}
+
+
+def _weights(energy: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.isfinite(energy), energy, 0.0)
+
+
+def _enlarged(values: NDArray[Any], capacity: int) -> NDArray[Any]:
+    larger = np.empty((capacity, *values.shape[1:]), values.dtype)
+    larger[: len(values)] = values
+    return larger

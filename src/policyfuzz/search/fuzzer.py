@@ -1,0 +1,199 @@
+"""The search, as ask and tell: it never runs an episode itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.inputs import InputSpace
+from policyfuzz.rollout import Executions
+from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+from policyfuzz.search.corpus import Corpus
+from policyfuzz.search.guides import FreshnessGuide, Guide
+from policyfuzz.search.validation import Validator
+from policyfuzz.timing import TimeSplit
+
+#: Sensitivity is a difference quotient; below this distance it would only measure rounding.
+_SMALLEST_DISTANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a strategy is made of."""
+
+    guides: tuple[Guide, ...] = ()  #: reasons to keep a mutant; without any nothing is ever changed
+    samples: int = 1000  #: inputs sampled before the first is changed (N in the paper)
+    #: True: measure the energy of every kept mutant by an extra episode (the paper's Algorithm 2).
+    #: False: take it from the mutant and its parent, which have run anyway.
+    probes_mutants: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a batch of results has changed."""
+
+    crashed: NDArray[np.int64]  #: (f,) rows of the batch whose oracle fired
+    kept: NDArray[np.int64]  #: (k,) rows that entered the corpus
+    entries: NDArray[np.int64]  #: (k,) their entry numbers
+    measured: NDArray[np.int64]  #: (m,) older entries whose energy is now known
+
+
+@dataclass(slots=True)
+class Fuzzer:
+    """Proposes cases and learns from their executions.
+
+    `ask(n)` returns up to n cases, none at all while the search cannot go on before it is told
+    results. `tell` wants the same cases in the order in which they were asked, in whole batches.
+    The same seed, calls and results give the same cases.
+    """
+
+    space: InputSpace
+    solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
+    parts: Parts = field(default_factory=Parts)
+    seed: int = 0
+    clock: TimeSplit = field(default_factory=TimeSplit)
+    corpus: Corpus = field(init=False)
+    validator: Validator = field(init=False)
+    _asked: int = field(init=False, default=0)
+    _told: int = field(init=False, default=0)
+    _sampled: int = field(init=False, default=0)
+    _awaited: int = field(init=False, default=0)  #: samples and probes that are being run
+    _to_probe: NDArray[np.int64] = field(init=False)  #: entries that wait for a probe
+
+    def __post_init__(self) -> None:
+        self.corpus = Corpus(len(self.space.dimensions))
+        self.validator = Validator(self.space, self.solvable, self.clock)
+        self._to_probe = np.empty(0, np.int64)
+
+    @property
+    def threshold(self) -> float:
+        """Freshness threshold in force, NaN where the strategy has none."""
+        return next((g.threshold for g in self.parts.guides if isinstance(g, FreshnessGuide)), np.nan)
+
+    @property
+    def fresh_share(self) -> float:
+        """Share of fresh sequences in the last batch, NaN where the strategy does not look."""
+        return next((g.fresh_share for g in self.parts.guides if isinstance(g, FreshnessGuide)), np.nan)
+
+    def ask(self, count: int) -> Cases:
+        """Up to `count` cases to run next."""
+        with self.clock.activity("search"):
+            rng = np.random.default_rng([self.seed, 0, self._asked])
+            self._asked += 1
+            cases = [self._probes(rng, count)]
+            count -= len(cases[0])
+            samples = min(count, self.parts.samples - self._sampled) if self.parts.guides else count
+            cases.append(self._samples(rng, samples))
+            count -= samples
+            if count > 0 and not self._awaited:
+                cases.append(self._mutants(rng, count) if len(self.corpus) else self._samples(rng, count))
+            return Cases.concatenate(cases)
+
+    def tell(self, cases: Cases, executions: Executions) -> Told:
+        """Learn from the `executions` of `cases`."""
+        with self.clock.activity("search"):
+            rng = np.random.default_rng([self.seed, 1, self._told])
+            self._told += 1
+            is_probe = cases.purposes == Purpose.PROBE
+            is_sample = cases.purposes == Purpose.SAMPLE
+            self._awaited -= int(np.count_nonzero(is_probe | is_sample))
+            measured = self._measure(cases[is_probe], executions[is_probe])
+            crashed = np.flatnonzero(executions.crashed)
+            if not self.parts.guides:
+                nothing = np.empty(0, np.int64)
+                return Told(crashed, nothing, nothing, measured)
+            kept, entries = self._keep(np.flatnonzero(~is_probe), cases, executions, rng)
+            return Told(crashed, kept, entries, measured)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything but the corpus that is needed to go on, as arrays."""
+        counters = [self._asked, self._told, self._sampled, self._awaited]
+        drawn = [self.validator.drawn, self.validator.invalid, self.validator.unsolvable]
+        state: dict[str, NDArray[Any]] = {
+            "counters": np.array(counters),
+            "drawn": np.array(drawn),
+            "to_probe": self._to_probe,
+        }
+        for number, guide in enumerate(self.parts.guides):
+            state |= {f"guide{number}.{name}": array for name, array in guide.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, NDArray[Any]], corpus: Corpus) -> None:
+        """Go on from `state` and `corpus` as if nothing had happened."""
+        self._asked, self._told, self._sampled, self._awaited = (int(value) for value in state["counters"])
+        drawn, invalid, unsolvable = (int(value) for value in state["drawn"])
+        self.validator.drawn, self.validator.invalid, self.validator.unsolvable = drawn, invalid, unsolvable
+        self._to_probe = state["to_probe"]
+        self.corpus = corpus
+        for number, guide in enumerate(self.parts.guides):
+            prefix = f"guide{number}."
+            guide.restore(
+                {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
+            )
+
+    def _samples(self, rng: np.random.Generator, count: int) -> Cases:
+        def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+            return np.full(wanted, NO_PARENT, np.int64), self.space.sample(rng, wanted)
+
+        parents, inputs = self.validator.fill(count, draw)
+        self._sampled += count
+        self._awaited += count if self.parts.guides else 0
+        return Cases.of(Purpose.SAMPLE, inputs, parents, rng)
+
+    def _mutants(self, rng: np.random.Generator, count: int) -> Cases:
+        def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+            parents = self.corpus.choose(rng, wanted)
+            return parents, self.space.perturb(self.corpus.inputs[parents], rng)
+
+        parents, inputs = self.validator.fill(count, draw)
+        return Cases.of(Purpose.MUTANT, inputs, parents, rng)
+
+    def _probes(self, rng: np.random.Generator, count: int) -> Cases:
+        entries, self._to_probe = self._to_probe[:count], self._to_probe[count:]
+        origins = self.corpus.inputs[entries]
+        inputs, found = self.validator.near(origins, lambda some: self.space.perturb(some, rng))
+        self._awaited += int(np.count_nonzero(found))
+        return Cases.of(Purpose.PROBE, inputs[found], entries[found], rng)
+
+    def _measure(self, probes: Cases, executions: Executions) -> NDArray[np.int64]:
+        """Set the energy of the probed entries; return them."""
+        entries = probes.parents
+        energy = self._sensitivity(probes, executions)
+        self.corpus.set_energy(entries, energy)
+        return entries
+
+    def _sensitivity(self, cases: Cases, executions: Executions) -> NDArray[np.float64]:
+        """(n,) change of the return between each case and its parent, per distance in the unit cube."""
+        distances = self.space.distance(cases.inputs, self.corpus.inputs[cases.parents])
+        change = np.abs(executions.returns - self.corpus.column("return")[cases.parents])
+        return np.asarray(change / np.maximum(distances, _SMALLEST_DISTANCE))
+
+    def _keep(
+        self, rows: NDArray[np.int64], cases: Cases, executions: Executions, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Put what is worth keeping of `rows` into the corpus; return those rows and their entries."""
+        cases, executions = cases[rows], executions[rows]
+        is_sample = cases.parents == NO_PARENT
+        parent_returns = np.full(len(rows), np.nan)
+        parent_returns[~is_sample] = self.corpus.column("return")[cases.parents[~is_sample]]
+        keep, log_density = is_sample.copy(), np.full(len(rows), np.nan)
+        for guide in self.parts.guides:
+            opinion = guide.consider(executions, parent_returns, rng)
+            keep |= opinion.keep
+            log_density = np.where(np.isnan(log_density), opinion.log_density, log_density)
+        kept = np.flatnonzero(keep & ~executions.crashed)
+        energy = np.full(len(kept), np.nan)
+        if not self.parts.probes_mutants:
+            mutants = kept[~is_sample[kept]]
+            energy[~is_sample[kept]] = self._sensitivity(cases[mutants], executions[mutants])
+        columns = {
+            "parent": cases.parents[kept],
+            "return": executions.returns[kept],
+            "energy": energy,
+            "log_density": log_density[kept],
+        }
+        entries = self.corpus.append(cases.inputs[kept], columns)
+        self._to_probe = np.concatenate([self._to_probe, entries[np.isnan(energy)]])
+        return rows[kept], entries
