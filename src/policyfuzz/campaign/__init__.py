@@ -1,0 +1,1 @@
+"""Campaigns: the loop, its budget, its events and its file."""

@@ -1,0 +1,53 @@
+"""How long a campaign goes on, and why it stopped."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from policyfuzz.campaign.records import Progress
+from policyfuzz.errors import UsageError
+
+
+class StopReason(StrEnum):
+    """Why a campaign stopped."""
+
+    MAX_TIME = "max-time"
+    MAX_EXECS = "max-execs"
+    MAX_FINDINGS = "max-findings"
+    INTERRUPTED = "interrupted"
+    UNHEALTHY = "unhealthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits over the whole life of a campaign, resumed parts included. None: no limit."""
+
+    seconds: float | None = None
+    executions: int | None = None
+    findings: int | None = None
+
+    def __post_init__(self) -> None:
+        limits = (
+            ("max-time", self.seconds),
+            ("max-execs", self.executions),
+            ("max-findings", self.findings),
+        )
+        for name, limit in limits:
+            if limit is not None and not limit > 0:
+                raise UsageError(f"{name} is {limit:g}, expected more than 0")
+
+    def spent(self, progress: Progress) -> StopReason | None:
+        """The limit that has been reached, if any."""
+        if self.findings is not None and progress.findings >= self.findings:
+            return StopReason.MAX_FINDINGS
+        if self.executions is not None and progress.executions >= self.executions:
+            return StopReason.MAX_EXECS
+        if self.seconds is not None and progress.seconds >= self.seconds:
+            return StopReason.MAX_TIME
+        return None
+
+    def room(self, batch_size: int, executed: int, in_flight: int, to_confirm: int) -> int:
+        """How many new cases may be asked for, so that everything they find can still be confirmed."""
+        if self.executions is None:
+            return batch_size
+        free = self.executions - executed - 2 * in_flight - to_confirm
+        return max(0, min(batch_size, (free + 1) // 2))

@@ -1,0 +1,66 @@
+"""What defines a campaign: the same configuration gives the same findings."""
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from policyfuzz.density.sequence import DensitySettings
+from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.search.guides import FreshnessSettings
+from policyfuzz.search.strategies import DEFAULT_STRATEGY, STRATEGIES, SearchSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignConfig:
+    """Everything that the findings depend on, besides the code."""
+
+    target: str
+    policy: str | None = None  #: URI, None for the target's own
+    policy_sha256: str = ""
+    strategy: str = DEFAULT_STRATEGY
+    seed: int = 0
+    batch_size: int = 64
+    #: Batches between ask and tell. Fixed, so that results do not depend on how many workers there are.
+    window: int = 2
+    distinct_radius: float = 0.01  #: in the unit cube
+    search: SearchSettings = field(default_factory=SearchSettings)
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise unknown_name("strategy", self.strategy, STRATEGIES)
+        for name, least in (("seed", 0), ("batch_size", 1), ("window", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} is {getattr(self, name)}, expected {least} or more")
+        if not self.distinct_radius > 0:
+            raise UsageError(f"distinct_radius is {self.distinct_radius:g}, expected more than 0")
+
+    def to_json(self) -> str:
+        """As text, for the store."""
+        return json.dumps(dataclasses.asdict(self), sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str) -> "CampaignConfig":
+        """The configuration that `to_json` wrote."""
+        values: dict[str, Any] = json.loads(text)
+        search = values.pop("search")
+        density = DensitySettings(**search.pop("density"))
+        freshness = FreshnessSettings(**search.pop("freshness"))
+        return CampaignConfig(**values, search=SearchSettings(**search, density=density, freshness=freshness))
+
+    def differences(self, other: "CampaignConfig") -> list[str]:
+        """Names and both values of what differs, for a reader."""
+        mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
+        return [
+            f"{name} was {mine[name]!r}, now {theirs[name]!r}" for name in mine if mine[name] != theirs[name]
+        ]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

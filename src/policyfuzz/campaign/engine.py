@@ -1,0 +1,254 @@
+"""The campaign loop: ask, run, tell, store; once round per batch."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from policyfuzz.campaign.budget import Budget, StopReason
+from policyfuzz.campaign.confirmation import Confirmations, cases_from_state, cases_state
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
+from policyfuzz.campaign.health import REPLAYS, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, Finding, Progress
+from policyfuzz.campaign.store import CampaignWriter
+from policyfuzz.executors.inline import Executor, InlineExecutor
+from policyfuzz.rollout import Executions
+from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.search.corpus import COLUMNS
+from policyfuzz.search.distinct import Packing
+from policyfuzz.search.fuzzer import Fuzzer, Told
+from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.target import Target
+from policyfuzz.timing import TimeSplit
+
+
+@dataclass(slots=True)
+class Campaign:
+    """A campaign that is being run: everything between ask and store.
+
+    The search sees results in the order of its questions, `config.window` batches later, whatever
+    runs them; so the findings depend on the configuration alone.
+    """
+
+    target: Target
+    store: CampaignWriter
+    budget: Budget
+    listener: Listener = lambda _event: None
+    accept_unhealthy: bool = False  #: go on although the health check failed
+    make_executor: Callable[[Target, TimeSplit], Executor] = InlineExecutor
+    _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
+    _executor: Executor = field(init=False)
+    _fuzzer: Fuzzer = field(init=False)
+    _confirmations: Confirmations = field(init=False)
+    _packing: Packing = field(init=False)
+    _in_flight: deque[Cases] = field(init=False, default_factory=deque)
+    _progress: Progress = field(init=False, default_factory=Progress)
+    _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
+    _next_finding: int = field(init=False, default=1)
+    _started_at: float = field(init=False, default=0.0)
+    _earlier: Progress = field(init=False, default_factory=Progress)  #: of the parts before a resume
+
+    def __post_init__(self) -> None:
+        config, space = self.store.config, self.target.inputs
+        self._executor = self.make_executor(self.target, self._clock)
+        self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
+        self._confirmations = Confirmations(len(space.dimensions))
+        self._packing = Packing(config.distinct_radius, space.periods)
+
+    def run(self) -> StopReason:
+        """Go on until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
+        self._progress = self._earlier = self.store.progress()
+        self._started_at = time.perf_counter()
+        self.store.set_stop_reason(None)
+        self._emit(Started(self.store.config, self.budget, str(self.store.folder), self._progress))
+        try:
+            # one core per process: matrices this small only lose by being shared among threads
+            with threadpool_limits(1):
+                reason = self._run()
+        except KeyboardInterrupt:
+            self._progress = self.store.progress()
+            reason = StopReason.INTERRUPTED
+        self.store.set_stop_reason(reason.value)
+        self._emit(Stopped(reason, self._progress))
+        return reason
+
+    def _run(self) -> StopReason:
+        if self._progress.batch:
+            self._restore()
+        elif not self._begin():
+            return StopReason.UNHEALTHY
+        return self._loop()
+
+    def _loop(self) -> StopReason:
+        reason = self.budget.spent(self._progress)
+        while True:
+            while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
+                self._submit(cases)
+            if not self._in_flight:
+                return reason or StopReason.MAX_EXECS
+            executions = self._executor.collect()
+            self._absorb(self._in_flight.popleft(), executions)
+            reason = reason or self.budget.spent(self._progress)
+
+    def _next_batch(self, reason: StopReason | None) -> Cases | None:
+        """Findings to confirm, then what the search asks for unless there is a `reason` to stop."""
+        size, executed = self.store.config.batch_size, self._progress.executions
+        in_flight = sum(len(cases) for cases in self._in_flight)
+        limit = self.budget.executions
+        left = size if limit is None else max(limit - executed - in_flight, 0)
+        confirm = self._confirmations.take(min(size, left))
+        asked = Cases.none(len(self.target.inputs.dimensions))
+        if reason is None:
+            room = self.budget.room(size - len(confirm), executed, in_flight, len(self._confirmations))
+            asked = self._fuzzer.ask(room) if room > 0 else asked
+        cases = Cases.concatenate([confirm, asked])
+        return cases if len(cases) else None
+
+    def _submit(self, cases: Cases) -> None:
+        self._in_flight.append(cases)
+        self._executor.submit(cases)
+
+    def _begin(self) -> bool:
+        """Run the first batch, which is all samples, and look at the target's health."""
+        limit = self.budget.executions
+        replays = REPLAYS if limit is None else min(REPLAYS, limit // 4)
+        room = self.budget.room(self.store.config.batch_size, replays, 0, 0)
+        cases = self._fuzzer.ask(room)
+        nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
+        diagnoses = examine(nominal)
+        self._emit(Examined(diagnoses))
+        self._progress = replace(self._progress, executions=len(nominal.replayed))
+        self._absorb(cases, nominal.executions)
+        return self.accept_unhealthy or not is_unhealthy(diagnoses)
+
+    def _run_now(self, cases: Cases) -> Executions:
+        self._executor.submit(cases)
+        return self._executor.collect()
+
+    def _absorb(self, cases: Cases, executions: Executions) -> None:
+        """Learn from a batch, store it, tell the listener."""
+        is_confirm = cases.purposes == Purpose.CONFIRM
+        verdicts = self._judge(cases[is_confirm], executions[is_confirm])
+        searched, results = cases[~is_confirm], executions[~is_confirm]
+        told = self._fuzzer.tell(searched, results)
+        with self._clock.activity("store"):
+            self._advance(searched, results, len(cases), verdicts)
+            findings = list(self._new_findings(searched, results, told))
+            self._confirmations.add(findings)
+            self._progress = replace(self._progress, unconfirmed=len(self._confirmations))
+            self.store.commit(self._record(searched, told, findings, verdicts))
+        self._emit(BatchDone(self._progress, findings))
+
+    def _judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str, bool]]:
+        """Number, status and distinctness of the findings whose second run this was."""
+        verdicts = []
+        for number, status in self._confirmations.judge(cases, executions):
+            unit = self.target.inputs.to_unit(self._findings.pop(number).input[None])
+            is_distinct = status == CONFIRMED and bool(self._packing.add(unit)[0])
+            verdicts.append((number, status, is_distinct))
+        return verdicts
+
+    def _advance(
+        self, cases: Cases, executions: Executions, count: int, verdicts: list[tuple[int, str, bool]]
+    ) -> None:
+        """Bring the totals up to date with a batch of `count` cases."""
+        now, earlier = self._progress, self._earlier
+        is_sample = cases.purposes == Purpose.SAMPLE
+        crashed = executions.crashed
+        spent = self._clock.seconds
+        self._progress = replace(
+            now,
+            batch=now.batch + 1,
+            seconds=earlier.seconds + time.perf_counter() - self._started_at,
+            executions=now.executions + count,
+            samples=now.samples + int(np.count_nonzero(is_sample)),
+            sample_crashes=now.sample_crashes + int(np.count_nonzero(crashed & is_sample)),
+            mutants=now.mutants + int(np.count_nonzero(~is_sample)),
+            mutant_crashes=now.mutant_crashes + int(np.count_nonzero(crashed & ~is_sample)),
+            findings=now.findings + sum(status == CONFIRMED for _, status, _ in verdicts),
+            distinct_findings=len(self._packing),
+            flaky=now.flaky + sum(status == FLAKY for _, status, _ in verdicts),
+            corpus=len(self._fuzzer.corpus),
+            drawn=self._fuzzer.validator.drawn,
+            invalid=self._fuzzer.validator.invalid,
+            unsolvable=self._fuzzer.validator.unsolvable,
+            fresh_share=self._fuzzer.fresh_share,
+            fresh_threshold=self._fuzzer.threshold,
+            simulate_seconds=earlier.simulate_seconds + spent.get("simulate", 0.0),
+            validate_seconds=earlier.validate_seconds + spent.get("validate", 0.0),
+            density_seconds=earlier.density_seconds + spent.get("density", 0.0),
+            search_seconds=earlier.search_seconds + spent.get("search", 0.0),
+            store_seconds=earlier.store_seconds + spent.get("store", 0.0),
+        )
+
+    def _new_findings(self, cases: Cases, executions: Executions, told: Told) -> Iterator[Finding]:
+        kinds = self.target.oracle.kinds
+        for row in told.crashed.tolist():
+            parent = int(cases.parents[row])
+            finding = Finding(
+                id=self._next_finding,
+                status=NEW,
+                is_distinct=False,
+                kind=kinds[int(executions.verdicts.kinds[row])],
+                crash_step=int(executions.verdicts.steps[row]),
+                episode_return=float(executions.returns[row]),
+                parent=parent if parent >= 0 else None,
+                case_seed=int(cases.seeds[row]),
+                batch=self._progress.batch,
+                execution=self._progress.executions,
+                seconds=self._progress.seconds,
+                input=cases.inputs[row],
+            )
+            self._findings[finding.id] = finding
+            self._next_finding += 1
+            yield finding
+
+    def _record(
+        self, cases: Cases, told: Told, findings: list[Finding], verdicts: list[tuple[int, str, bool]]
+    ) -> BatchRecord:
+        corpus, entries = self._fuzzer.corpus, told.entries
+        energy = corpus.column("energy")[told.measured]
+        return BatchRecord(
+            progress=self._progress,
+            findings=findings,
+            verdicts=verdicts,
+            seed_inputs=cases.inputs[told.kept],
+            seed_columns={name: corpus.column(name)[entries] for name in COLUMNS},
+            first_seed=int(entries[0]) if len(entries) else 0,
+            energies=list(zip(energy.tolist(), told.measured.tolist(), strict=True)),
+            state=self._state(),
+        )
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        state: dict[str, NDArray[Any]] = {"in_flight": np.array([len(self._in_flight)])}
+        for number, cases in enumerate(self._in_flight):
+            state |= cases_state(cases, f"in_flight{number}.")
+        state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
+        state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
+        return state
+
+    def _restore(self) -> None:
+        """Continue exactly where the last stored batch ended."""
+        state = self.store.state()
+        under = {
+            prefix: {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
+            for prefix in ("fuzzer.", "confirm.")
+        }
+        self._fuzzer.restore(under["fuzzer."], self.store.corpus())
+        self._confirmations.restore(under["confirm."])
+        findings = self.store.findings()
+        self._next_finding = len(findings) + 1
+        self._findings = {finding.id: finding for finding in findings if finding.status == NEW}
+        distinct = [finding.input for finding in findings if finding.is_distinct]
+        if distinct:
+            self._packing.add(self.target.inputs.to_unit(np.array(distinct)))
+        for number in range(int(state["in_flight"][0])):
+            self._submit(cases_from_state(state, f"in_flight{number}."))
+
+    def _emit(self, event: Event) -> None:
+        self.listener(event)

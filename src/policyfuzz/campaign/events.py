@@ -1,0 +1,46 @@
+"""What happens in a campaign. The engine emits events and never knows who listens."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policyfuzz.campaign.budget import Budget, StopReason
+from policyfuzz.campaign.config import CampaignConfig
+from policyfuzz.campaign.health import Diagnosis
+from policyfuzz.campaign.records import Finding, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The campaign begins, or goes on."""
+
+    config: CampaignConfig
+    budget: Budget
+    folder: str
+    progress: Progress  #: what earlier parts have done
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The nominal episodes have been looked at."""
+
+    diagnoses: list[Diagnosis]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """A batch has been run, learnt and stored."""
+
+    progress: Progress
+    findings: list[Finding]  #: new ones
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The campaign is over for now."""
+
+    reason: StopReason
+    progress: Progress
+
+
+Event = Started | Examined | BatchDone | Stopped
+Listener = Callable[[Event], None]

@@ -1,0 +1,168 @@
+"""Is this target worth fuzzing? Looks at nominal episodes before the search starts."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from policyfuzz.rollout import Executions
+from policyfuzz.search.cases import Cases
+from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.target import Runner, Target
+
+#: Episodes that are run twice.
+REPLAYS = 8
+#: Crash rate of random inputs above which the oracle says nothing about the policy.
+_ALWAYS = 0.95
+#: Share of valid and solvable draws below which the search wastes most of its time.
+_LOW_VALID_RATE = 0.05
+#: Episodes per second below which a user should know what to expect.
+_SLOW = 1.0
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    UNHEALTHY = "unhealthy"  #: the search would have no meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that was looked at."""
+
+    name: str
+    level: Level
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nominal:
+    """What was seen of nominal episodes."""
+
+    executions: Executions
+    replayed: Executions  #: the first few once more, with other neighbours
+    valid_rate: float
+    seconds: float  #: for `executions`
+
+
+def run_nominal(
+    cases: Cases, run: Callable[[Cases], Executions], valid_rate: float, replays: int = REPLAYS
+) -> Nominal:
+    """Run `cases`, and the first few of them once more."""
+    started = time.perf_counter()
+    executions = run(cases)
+    seconds = time.perf_counter() - started
+    return Nominal(executions, run(cases[:replays]), valid_rate, seconds)
+
+
+def check_target(target: Target, episodes: int, seed: int) -> list[Diagnosis]:
+    """Diagnoses of `target` from random episodes, without a campaign."""
+    fuzzer, runner = make_fuzzer("random", target, seed=seed), Runner(target)
+    cases = fuzzer.ask(episodes)
+    runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
+    nominal = run_nominal(cases, lambda some: runner(some.inputs, some.seeds), fuzzer.validator.valid_rate)
+    return examine(nominal)
+
+
+def examine(nominal: Nominal) -> list[Diagnosis]:
+    """All diagnoses, good ones included."""
+    return [
+        _finite(nominal.executions),
+        _deterministic(nominal.executions, nominal.replayed),
+        _oracle(nominal.executions),
+        _return_varies(nominal.executions),
+        _draws(nominal.valid_rate),
+        _speed(len(nominal.executions), nominal.seconds),
+    ]
+
+
+def is_unhealthy(diagnoses: list[Diagnosis]) -> bool:
+    """True where a diagnosis forbids the search."""
+    return any(diagnosis.level is Level.UNHEALTHY for diagnosis in diagnoses)
+
+
+def _finite(executions: Executions) -> Diagnosis:
+    finite = np.isfinite(executions.returns) & np.isfinite(executions.states).all(axis=(1, 2))
+    if finite.all():
+        return Diagnosis("numbers", Level.GOOD, "all returns and states are finite")
+    share = 1 - finite.mean()
+    return Diagnosis(
+        "numbers",
+        Level.UNHEALTHY,
+        f"{share:.1%} of episodes have a NaN or infinite return or state",
+        "look for a division by zero in the simulator or a diverged policy",
+    )
+
+
+def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
+    first = executions[: len(replayed)]
+    same = (
+        (first.returns == replayed.returns)
+        & (first.lengths == replayed.lengths)
+        & (first.verdicts.steps == replayed.verdicts.steps)
+    )
+    if same.all():
+        return Diagnosis(
+            "determinism", Level.GOOD, f"{len(replayed)} episodes run twice gave the same result"
+        )
+    return Diagnosis(
+        "determinism",
+        Level.UNHEALTHY,
+        f"{np.count_nonzero(~same)} of {len(replayed)} episodes gave another result when run again",
+        "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix",
+    )
+
+
+def _oracle(executions: Executions) -> Diagnosis:
+    rate = float(executions.crashed.mean())
+    count = len(executions)
+    if rate > _ALWAYS:
+        return Diagnosis(
+            "oracle",
+            Level.UNHEALTHY,
+            f"{rate:.1%} of {count} random episodes crash",
+            "the policy does not do its task (wrong weights? missing normalisation?) or the oracle is wrong",
+        )
+    if rate == 0:
+        return Diagnosis("oracle", Level.GOOD, f"none of {count} random episodes crashes: crashes are rare")
+    return Diagnosis("oracle", Level.GOOD, f"{rate:.2%} of {count} random episodes crash")
+
+
+def _return_varies(executions: Executions) -> Diagnosis:
+    returns = executions.returns
+    if len(returns) < 2 or np.ptp(returns) > 1e-9 * max(1.0, float(np.abs(returns).max())):
+        return Diagnosis("return", Level.GOOD, f"returns from {returns.min():.4g} to {returns.max():.4g}")
+    return Diagnosis(
+        "return",
+        Level.WARNING,
+        f"every episode returns {returns[0]:.4g}: return cannot guide the search",
+        "give the simulator a reward that falls as a crash comes nearer",
+    )
+
+
+def _draws(valid_rate: float) -> Diagnosis:
+    if valid_rate >= _LOW_VALID_RATE:
+        return Diagnosis("inputs", Level.GOOD, f"{valid_rate:.1%} of drawn inputs are valid and solvable")
+    return Diagnosis(
+        "inputs",
+        Level.WARNING,
+        f"only {valid_rate:.2%} of drawn inputs are valid and solvable",
+        "narrow the dimensions to where the constraint can hold",
+    )
+
+
+def _speed(count: int, seconds: float) -> Diagnosis:
+    rate = count / max(seconds, 1e-9)
+    if rate >= _SLOW:
+        return Diagnosis("speed", Level.GOOD, f"{rate:,.0f} episodes per second")
+    return Diagnosis(
+        "speed",
+        Level.WARNING,
+        f"one episode takes {1 / rate:.1f} s",
+        "shorten the horizon, or plan for a long campaign",
+    )

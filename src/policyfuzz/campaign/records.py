@@ -1,0 +1,101 @@
+"""Frozen records of a campaign: what is written to the store and read back."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Status of a finding.
+NEW, CONFIRMED, FLAKY = "new", "confirmed", "flaky"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A valid, solvable input whose episode crashed."""
+
+    id: int
+    status: str
+    is_distinct: bool
+    kind: str
+    crash_step: int
+    episode_return: float
+    parent: int | None  #: corpus entry it was changed from
+    case_seed: int
+    batch: int
+    execution: int  #: how many episodes had been run when it was found
+    seconds: float  #: campaign time when it was found
+    input: NDArray[np.float64]  #: (d,)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Totals of a campaign after some batch."""
+
+    batch: int = 0
+    seconds: float = 0.0
+    executions: int = 0
+    samples: int = 0
+    sample_crashes: int = 0
+    mutants: int = 0
+    mutant_crashes: int = 0
+    findings: int = 0  #: confirmed
+    distinct_findings: int = 0
+    flaky: int = 0
+    unconfirmed: int = 0
+    corpus: int = 0
+    drawn: int = 0
+    invalid: int = 0
+    unsolvable: int = 0
+    simulate_seconds: float = 0.0
+    validate_seconds: float = 0.0
+    density_seconds: float = 0.0
+    search_seconds: float = 0.0
+    store_seconds: float = 0.0
+    fresh_share: float = float("nan")  #: in the last batch
+    fresh_threshold: float = float("nan")
+
+    @property
+    def valid_rate(self) -> float:
+        """Share of drawn inputs that were valid and solvable."""
+        return 1 - (self.invalid + self.unsolvable) / self.drawn if self.drawn else 1.0
+
+    @property
+    def executions_per_second(self) -> float:
+        """Episodes of all purposes per second of campaign time."""
+        return self.executions / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def sample_crash_rate(self) -> float:
+        """Share of random samples that crashed; NaN before the first."""
+        return self.sample_crashes / self.samples if self.samples else float("nan")
+
+    @property
+    def mutant_crash_rate(self) -> float:
+        """Share of mutants and probes that crashed; NaN before the first."""
+        return self.mutant_crashes / self.mutants if self.mutants else float("nan")
+
+    @property
+    def time_split(self) -> dict[str, float]:
+        """Seconds per activity."""
+        return {
+            "simulate": self.simulate_seconds,
+            "validate": self.validate_seconds,
+            "density": self.density_seconds,
+            "search": self.search_seconds,
+            "store": self.store_seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """All that one batch adds to the store, in one transaction."""
+
+    progress: Progress
+    findings: list[Finding] = field(default_factory=list)
+    verdicts: list[tuple[int, str, bool]] = field(default_factory=list)  #: finding, status, is_distinct
+    seed_inputs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  #: (k, d)
+    seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: see search.corpus.COLUMNS
+    first_seed: int = 0  #: entry number of the first new seed
+    energies: list[tuple[float, int]] = field(default_factory=list)  #: energy and older entry
+    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what is needed to go on

@@ -1,0 +1,99 @@
+"""The layout of a campaign's SQLite file. docs/campaign-file.md describes it for readers."""
+
+from collections.abc import Sequence
+
+FILE_NAME = "campaign.sqlite"
+LOCK_NAME = "writer.lock"
+#: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
+APPLICATION_ID = 0x7066757A
+#: Raised when an older file can no longer be read.
+FORMAT_VERSION = 1
+
+#: More would exceed SQLite's limit on columns of a table.
+MOST_DIMENSIONS = 1900
+
+#: Columns of `findings` and `seeds` before the input; dimension names follow as further columns.
+FINDING_COLUMNS = {
+    "id": "INTEGER PRIMARY KEY",  # from 1, in the order of discovery
+    "status": "TEXT NOT NULL",  # new, confirmed or flaky
+    "is_distinct": "INTEGER NOT NULL",  # 1: no earlier distinct finding within the radius
+    "kind": "TEXT NOT NULL",
+    "crash_step": "INTEGER NOT NULL",
+    "return": "REAL NOT NULL",
+    "parent": "INTEGER",  # seed it was changed from, NULL for a sample
+    "case_seed": "INTEGER NOT NULL",
+    "batch": "INTEGER NOT NULL",
+    "execution": "INTEGER NOT NULL",  # how many episodes had been run when it was found
+    "seconds": "REAL NOT NULL",  # campaign time when it was found
+}
+SEED_COLUMNS = {
+    "id": "INTEGER PRIMARY KEY",  # from 0, in the order in which they were kept
+    "parent": "INTEGER",
+    "return": "REAL NOT NULL",
+    "energy": "REAL",
+    "log_density": "REAL",
+    "batch": "INTEGER NOT NULL",
+    "seconds": "REAL NOT NULL",
+}
+#: One row per batch; all but the last three groups are totals since the start.
+BATCH_COLUMNS = {
+    "id": "INTEGER PRIMARY KEY",
+    "seconds": "REAL NOT NULL",
+    "executions": "INTEGER NOT NULL",
+    "samples": "INTEGER NOT NULL",
+    "sample_crashes": "INTEGER NOT NULL",
+    "mutants": "INTEGER NOT NULL",
+    "mutant_crashes": "INTEGER NOT NULL",
+    "findings": "INTEGER NOT NULL",  # confirmed
+    "distinct_findings": "INTEGER NOT NULL",
+    "flaky": "INTEGER NOT NULL",
+    "unconfirmed": "INTEGER NOT NULL",
+    "corpus": "INTEGER NOT NULL",
+    "drawn": "INTEGER NOT NULL",
+    "invalid": "INTEGER NOT NULL",
+    "unsolvable": "INTEGER NOT NULL",
+    "simulate_seconds": "REAL NOT NULL",
+    "validate_seconds": "REAL NOT NULL",
+    "density_seconds": "REAL NOT NULL",
+    "search_seconds": "REAL NOT NULL",
+    "store_seconds": "REAL NOT NULL",
+    "fresh_share": "REAL",  # of this batch
+    "fresh_threshold": "REAL",  # log-density per state
+}
+
+
+def quoted(name: str) -> str:
+    """`name` as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def create_statements(dimension_names: Sequence[str]) -> list[str]:
+    """SQL that makes an empty campaign with these input columns."""
+    inputs = dict.fromkeys(input_columns(dimension_names), "REAL NOT NULL")
+    return [
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        f"PRAGMA user_version = {FORMAT_VERSION}",
+        "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+        "CREATE TABLE dimensions (position INTEGER PRIMARY KEY, name TEXT, column TEXT, kind TEXT,"
+        " low REAL, high REAL, unit TEXT)",
+        _table("findings", FINDING_COLUMNS | inputs),
+        _table("seeds", SEED_COLUMNS | inputs),
+        _table("batches", BATCH_COLUMNS),
+        "CREATE TABLE state (name TEXT PRIMARY KEY, dtype TEXT, shape TEXT, data BLOB)",
+    ]
+
+
+def input_columns(dimension_names: Sequence[str]) -> list[str]:
+    """Column names of the input; marked where a dimension is called like one of our own columns."""
+    taken = FINDING_COLUMNS.keys() | SEED_COLUMNS.keys()
+    return [f"input_{name}" if name.lower() in taken else name for name in dimension_names]
+
+
+def insert_statement(table: str, columns: Sequence[str]) -> str:
+    """SQL that inserts one row of these columns."""
+    names = ", ".join(quoted(name) for name in columns)
+    return f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
+
+
+def _table(name: str, columns: dict[str, str]) -> str:
+    return f"CREATE TABLE {name} ({', '.join(f'{quoted(key)} {kind}' for key, kind in columns.items())})"

@@ -1,0 +1,353 @@
+"""A campaign on disk: a folder with one SQLite file, one writer, any number of readers."""
+
+import dataclasses
+import json
+import math
+import platform
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from policyfuzz.campaign import schema
+from policyfuzz.campaign.config import CampaignConfig
+from policyfuzz.campaign.records import BatchRecord, Finding, Progress
+from policyfuzz.errors import CampaignError
+from policyfuzz.inputs import InputSpace
+from policyfuzz.search.corpus import COLUMNS, Corpus
+
+_VERSIONS_OF = ("policyfuzz", "numpy", "scipy", "numba")
+
+
+class CampaignReader:
+    """Reads a campaign; another process may be writing it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._connection = _connect(folder, "ro")
+        with self._reading():
+            _check_format(self._connection, folder)
+            self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
+            self.dimensions: list[dict[str, Any]] = self.rows("dimensions")
+            if "config" not in self.about:
+                raise CampaignError(f"{folder} holds a campaign that was never started")
+        self.config = CampaignConfig.from_json(self.about["config"])
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """All rows of `table` by column name, in order."""
+        return list(self.iterate(table))
+
+    def iterate(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of `table` by column name, one by one."""
+        with self._reading():
+            cursor = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1")
+            names = [column[0] for column in cursor.description]
+            for row in cursor:
+                yield dict(zip(names, row, strict=True))
+
+    def columns(self, table: str) -> list[str]:
+        """Column names of `table`."""
+        with self._reading():
+            cursor = self._connection.execute(f"SELECT * FROM {table} LIMIT 0")
+            return [column[0] for column in cursor.description]
+
+    def progress(self) -> Progress:
+        """Totals after the last batch."""
+        with self._reading():
+            cursor = self._connection.execute("SELECT * FROM batches ORDER BY id DESC LIMIT 1")
+            row = cursor.fetchone()
+            return Progress() if row is None else _progress(row)
+
+    def findings(self) -> list[Finding]:
+        """All findings in the order of discovery."""
+        columns = [str(dimension["column"]) for dimension in self.dimensions]
+        return [_finding(row, columns) for row in self.iterate("findings")]
+
+    def finding(self, number: int) -> Finding:
+        """The finding called `number`."""
+        found = [finding for finding in self.findings() if finding.id == number]
+        if not found:
+            count = len(self.findings())
+            raise CampaignError(
+                f"no finding {number} in {self.folder}",
+                hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
+            )
+        return found[0]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What the search needs to go on, as of the last batch."""
+        with self._reading():
+            return {
+                name: np.frombuffer(data, dtype).reshape(json.loads(shape)).copy()
+                for name, dtype, shape, data in self._connection.execute(
+                    "SELECT name, dtype, shape, data FROM state"
+                )
+            }
+
+    def corpus(self) -> Corpus:
+        """The corpus as of the last batch."""
+        columns = [str(dimension["column"]) for dimension in self.dimensions]
+        names = ", ".join(schema.quoted(name) for name in [*COLUMNS, *columns])
+        with self._reading():
+            rows = self._connection.execute(f"SELECT {names} FROM seeds ORDER BY id").fetchall()
+        corpus = Corpus(len(columns))
+        if rows:
+            table = np.array(rows, np.float64)  # NULL becomes NaN
+            parents = np.where(np.isnan(table[:, 0]), -1, table[:, 0])
+            values = dict(zip(COLUMNS, [parents, *table[:, 1 : len(COLUMNS)].T], strict=True))
+            corpus.append(table[:, len(COLUMNS) :], values)
+        return corpus
+
+    def close(self) -> None:
+        """Release the file."""
+        self._connection.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise CampaignError(
+                f"cannot read {self.folder / schema.FILE_NAME}: {error}",
+                hint="the file is damaged or is not a campaign",
+            ) from error
+
+
+class CampaignWriter(CampaignReader):
+    """The one writer of a campaign. Every batch is one transaction."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = _lock(folder)
+        try:
+            super().__init__(folder)
+            self._connection.close()
+            self._connection = _connect(folder, "rw")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path, config: CampaignConfig, space: InputSpace) -> "CampaignWriter":
+        """Start a new campaign in `folder`, which must not hold one."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CampaignError(f"cannot make folder {folder}: {error.strerror}") from error
+        if (folder / schema.FILE_NAME).exists():
+            raise CampaignError(
+                f"{folder} already holds a campaign",
+                hint="add --resume to continue it, or choose another folder with -o",
+            )
+        lock = _lock(folder)
+        try:
+            _create(folder, config, space)
+        finally:
+            lock.release()
+        return cls(folder)
+
+    def commit(self, record: BatchRecord) -> None:
+        """Write all that a batch has changed, or nothing."""
+        with self._writing():
+            self._write(record)
+
+    def set_stop_reason(self, reason: str | None) -> None:
+        """Say why the campaign has stopped; None while it runs."""
+        with self._writing():
+            self._connection.execute("DELETE FROM about WHERE name = 'stop_reason'")
+            if reason is not None:
+                self._connection.execute("INSERT INTO about VALUES ('stop_reason', ?)", (reason,))
+
+    def close(self) -> None:
+        super().close()
+        self._lock.release()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: all of it is stored, or nothing."""
+        try:
+            with self._connection:
+                yield
+        except sqlite3.Error as error:
+            raise CampaignError(
+                f"cannot write to {self.folder}: {error}",
+                hint="is the disk full? All batches before this one are saved; continue with --resume",
+            ) from error
+
+    def _write(self, record: BatchRecord) -> None:
+        columns = [str(dimension["column"]) for dimension in self.dimensions]
+        run, run_many = self._connection.execute, self._connection.executemany
+        progress = tuple(_null_if_nan(value) for value in dataclasses.astuple(record.progress))
+        run(schema.insert_statement("batches", list(schema.BATCH_COLUMNS)), progress)
+        run_many(
+            schema.insert_statement("findings", [*schema.FINDING_COLUMNS, *columns]),
+            [_finding_row(finding) for finding in record.findings],
+        )
+        run_many(
+            "UPDATE findings SET status = ?, is_distinct = ? WHERE id = ?",
+            [(status, is_distinct, number) for number, status, is_distinct in record.verdicts],
+        )
+        run_many(
+            schema.insert_statement("seeds", [*schema.SEED_COLUMNS, *columns]),
+            _seed_rows(record),
+        )
+        run_many("UPDATE seeds SET energy = ? WHERE id = ?", record.energies)
+        run_many(
+            "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)",
+            [
+                (name, array.dtype.str, json.dumps(array.shape), np.ascontiguousarray(array).tobytes())
+                for name, array in record.state.items()
+            ],
+        )
+
+
+def is_being_written(folder: Path) -> bool:
+    """True where another process is running the campaign in `folder`."""
+    lock = FileLock(folder / schema.LOCK_NAME)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return True
+    except OSError:
+        return False  # not ours to write, so nobody of us is writing it
+    lock.release()
+    return False
+
+
+def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
+    if len(space.dimensions) > schema.MOST_DIMENSIONS:
+        raise CampaignError(
+            f"the input has {len(space.dimensions)} dimensions, at most {schema.MOST_DIMENSIONS} fit"
+        )
+    # made under another name, so that a campaign file is never seen half made
+    unfinished = folder / f"{schema.FILE_NAME}.new"
+    unfinished.unlink(missing_ok=True)
+    connection = _open(unfinished, "rwc")
+    columns = schema.input_columns(space.names)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        with connection:
+            connection.execute("BEGIN")
+            for statement in schema.create_statements(space.names):
+                connection.execute(statement)
+            connection.executemany(
+                "INSERT INTO dimensions VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (position, dim.name, column, dim.kind, dim.low, dim.high, dim.unit)
+                    for position, (dim, column) in enumerate(zip(space.dimensions, columns, strict=True))
+                ],
+            )
+            connection.executemany(
+                "INSERT INTO about VALUES (?, ?)",
+                [("config", config.to_json()), *_versions().items()],
+            )
+    except sqlite3.Error as error:
+        raise CampaignError(f"cannot write to {folder}: {error}", hint="is the disk full?") from error
+    finally:
+        connection.close()
+    unfinished.rename(folder / schema.FILE_NAME)
+
+
+def _connect(folder: Path, mode: str) -> sqlite3.Connection:
+    path = folder / schema.FILE_NAME
+    if not path.is_file():
+        what = "has no campaign in it" if folder.is_dir() else "does not exist"
+        raise CampaignError(f"{folder} {what}", hint=f"a campaign is a folder with a {schema.FILE_NAME}")
+    return _open(path, mode)
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    try:
+        uri = f"{path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(uri, uri=True, timeout=30)
+        # survives a killed process; only a power failure may cost the last batches
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+    except sqlite3.Error as error:
+        raise CampaignError(f"cannot open {path}: {error}", hint="is the folder writable?") from error
+
+
+def _lock(folder: Path) -> FileLock:
+    lock = FileLock(folder / schema.LOCK_NAME)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise CampaignError(
+            f"another process is writing the campaign in {folder}",
+            hint="wait for it or stop it; status, show and export can read meanwhile",
+        ) from error
+    except OSError as error:
+        what = "does not exist" if not folder.exists() else f"cannot be written: {error.strerror}"
+        raise CampaignError(f"{folder} {what}") from error
+    return lock
+
+
+def _check_format(connection: sqlite3.Connection, folder: Path) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+        raise CampaignError(
+            f"{folder / schema.FILE_NAME} was not written by policyfuzz", hint="is this the right folder?"
+        )
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != schema.FORMAT_VERSION:
+        raise CampaignError(
+            f"{folder} has campaign format {version}, this policyfuzz reads {schema.FORMAT_VERSION}",
+            hint="use the version of policyfuzz that wrote it",
+        )
+
+
+def _versions() -> dict[str, str]:
+    versions = {f"version.{name}": metadata.version(name) for name in _VERSIONS_OF}
+    return versions | {"version.python": platform.python_version(), "machine": platform.machine()}
+
+
+def _progress(row: tuple[Any, ...]) -> Progress:
+    values: list[Any] = [float("nan") if value is None else value for value in row]
+    return Progress(*values)
+
+
+def _finding(row: Mapping[str, Any], columns: list[str]) -> Finding:
+    return Finding(
+        id=row["id"],
+        status=row["status"],
+        is_distinct=bool(row["is_distinct"]),
+        kind=row["kind"],
+        crash_step=row["crash_step"],
+        episode_return=row["return"],
+        parent=row["parent"],
+        case_seed=row["case_seed"],
+        batch=row["batch"],
+        execution=row["execution"],
+        seconds=row["seconds"],
+        input=np.array([row[column] for column in columns], np.float64),
+    )
+
+
+def _finding_row(finding: Finding) -> tuple[Any, ...]:
+    *values, row = (getattr(finding, field.name) for field in dataclasses.fields(finding))
+    return (*values, *row.tolist())
+
+
+def _seed_rows(record: BatchRecord) -> Iterator[tuple[Any, ...]]:
+    if len(record.seed_inputs) == 0:
+        return
+    progress, columns = record.progress, record.seed_columns
+    table = zip(
+        range(record.first_seed, record.first_seed + len(record.seed_inputs)),
+        [None if parent < 0 else parent for parent in columns["parent"].tolist()],
+        columns["return"].tolist(),
+        [_null_if_nan(value) for value in columns["energy"].tolist()],
+        [_null_if_nan(value) for value in columns["log_density"].tolist()],
+        record.seed_inputs.tolist(),
+        strict=True,
+    )
+    for number, parent, episode_return, energy, log_density, row in table:
+        yield (number, parent, episode_return, energy, log_density, progress.batch, progress.seconds, *row)
+
+
+def _null_if_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,151 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
+from policyfuzz.campaign.budget import StopReason
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Started, Stopped
+from policyfuzz.search.strategies import STRATEGIES, SearchSettings
+from policyfuzz.target import Runner
+
+RIPPLE = "ripple:dimensions=3,probability=0.01"
+
+
+def results(campaign: CampaignReader) -> list[tuple]:
+    """All that must be the same whenever and wherever the campaign ran: no times."""
+    findings = [
+        (f.id, f.status, f.is_distinct, f.kind, f.crash_step, f.episode_return, f.parent, f.case_seed)
+        + tuple(f.input)
+        for f in campaign.findings()
+    ]
+    seeds = [
+        tuple(value for name, value in row.items() if name != "seconds") for row in campaign.iterate("seeds")
+    ]
+    return [findings, seeds, campaign.progress().executions]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_same_seed_gives_same_findings(run_campaign, strategy):
+    first = run_campaign(RIPPLE, "first", strategy=strategy, seed=5)
+    second = run_campaign(RIPPLE, "second", strategy=strategy, seed=5)
+    assert first.findings(), "nothing to compare"
+    assert results(first) == results(second)
+
+
+def test_other_seed_gives_other_findings(run_campaign):
+    first, second = (run_campaign(RIPPLE, f"seed{seed}", seed=seed) for seed in (1, 2))
+    assert results(first) != results(second)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("executions", [1, 7, 100, 1999])
+def test_executions_are_exactly_the_budget(run_campaign, strategy, executions):
+    campaign = run_campaign(RIPPLE, strategy=strategy, executions=executions)
+    assert campaign.progress().executions == executions
+
+
+def test_every_finding_is_confirmed_when_budget_ends(run_campaign):
+    campaign = run_campaign(RIPPLE, executions=3000)
+    statuses = {finding.status for finding in campaign.findings()}
+    assert statuses == {"confirmed"}
+    assert campaign.progress().findings == len(campaign.findings())
+
+
+def test_finding_is_valid_and_solvable_and_replays_alone_bit_for_bit(run_campaign):
+    target = load_target("acasxu")
+    campaign = run_campaign(target, executions=30_000, search=SearchSettings(samples=4000))
+    findings = campaign.findings()
+    assert findings, "the campaign found nothing to replay"
+    inputs = np.array([finding.input for finding in findings])
+    assert target.inputs.is_valid(inputs).all()
+    assert target.solvable is not None
+    assert target.solvable(inputs).all()
+    runner = Runner(target)
+    for finding in findings:
+        alone = runner(finding.input[None], np.array([finding.case_seed], np.uint64))
+        assert (alone.returns[0], alone.verdicts.steps[0]) == (finding.episode_return, finding.crash_step)
+
+
+def test_window_does_not_change_what_a_batch_gives(run_campaign):
+    """Larger windows delay the feedback: other findings, but each still confirmed."""
+    campaign = run_campaign(RIPPLE, window=4)
+    assert {finding.status for finding in campaign.findings()} == {"confirmed"}
+
+
+def run_parts(target, folder, config, parts):
+    """Run in several parts, each resuming the one before, with growing budgets."""
+    CampaignWriter.create(folder, config, target.inputs).close()
+    for budget in parts:
+        store = CampaignWriter(folder)
+        Campaign(target, store, budget).run()
+        store.close()
+    return CampaignReader(folder)
+
+
+def test_stop_by_findings_when_enough_are_confirmed(tmp_path):
+    target = load_target(RIPPLE)
+    config = CampaignConfig(target.name, strategy="random", batch_size=64)
+    campaign = run_parts(target, tmp_path, config, [Budget(findings=3)])
+    assert campaign.progress().findings >= 3
+    assert campaign.about["stop_reason"] == StopReason.MAX_FINDINGS
+
+
+def test_events_tell_the_story_in_order(tmp_path):
+    target = load_target(RIPPLE)
+    events: list[Event] = []
+    config = CampaignConfig(target.name, batch_size=target.batch_size)
+    store = CampaignWriter.create(tmp_path, config, target.inputs)
+    Campaign(target, store, Budget(executions=2500), events.append).run()
+    store.close()
+    kinds = [type(event) for event in events]
+    assert kinds[:3] == [Started, Examined, BatchDone]
+    assert kinds[-1] is Stopped
+    batches = [event for event in events if isinstance(event, BatchDone)]
+    assert [event.progress.batch for event in batches] == list(range(1, len(batches) + 1))
+    assert sum(len(event.findings) for event in batches) == len(CampaignReader(tmp_path).findings())
+
+
+def test_interrupt_saves_what_is_done_and_resume_equals_uninterrupted(tmp_path, run_campaign):
+    target = load_target(RIPPLE)
+    whole = run_campaign(target, "whole", executions=3000)
+    config = replace(whole.config)
+    store = CampaignWriter.create(tmp_path / "parts", config, target.inputs)
+
+    def interrupt(event: Event) -> None:
+        if isinstance(event, BatchDone) and event.progress.batch == 6:
+            raise KeyboardInterrupt
+
+    assert Campaign(target, store, Budget(executions=3000), interrupt).run() is StopReason.INTERRUPTED
+    store.close()
+    assert CampaignReader(tmp_path / "parts").progress().batch == 6
+    store = CampaignWriter(tmp_path / "parts")
+    Campaign(target, store, Budget(executions=3000)).run()
+    store.close()
+    assert results(CampaignReader(tmp_path / "parts")) == results(whole)
+
+
+@pytest.mark.parametrize("settings", [SearchSettings(sensitivity="exact"), SearchSettings(samples=50)])
+def test_resume_after_every_batch_equals_one_run(tmp_path, run_campaign, settings):
+    target = load_target(RIPPLE)
+    whole = run_campaign(target, "whole", executions=1500, search=settings)
+
+    def interrupt(event: Event) -> None:
+        if isinstance(event, BatchDone):
+            raise KeyboardInterrupt
+
+    CampaignWriter.create(tmp_path / "parts", whole.config, target.inputs).close()
+    for _ in range(1000):
+        store = CampaignWriter(tmp_path / "parts")
+        reason = Campaign(target, store, Budget(executions=1500), interrupt).run()
+        store.close()
+        if reason is not StopReason.INTERRUPTED:
+            break
+    assert results(CampaignReader(tmp_path / "parts")) == results(whole)
+
+
+def test_time_split_covers_the_campaign_and_counts_nothing_twice(run_campaign):
+    progress = run_campaign(RIPPLE).progress()
+    assert set(progress.time_split) == {"simulate", "validate", "density", "search", "store"}
+    assert all(seconds > 0 for seconds in progress.time_split.values())
+    assert sum(progress.time_split.values()) <= progress.seconds

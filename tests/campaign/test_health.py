@@ -1,0 +1,47 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from policyfuzz.campaign.health import Level, check_target, is_unhealthy
+from policyfuzz.errors import UnhealthyTarget
+from policyfuzz.targets.registry import load_target
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def diagnosis(name: str, target: str):
+    diagnoses = check_target(load_target(f"faulty_targets:{target}"), episodes=200, seed=0)
+    return next(one for one in diagnoses if one.name == name)
+
+
+def test_check_finds_nothing_wrong_when_target_is_healthy():
+    diagnoses = check_target(load_target("faulty_targets:healthy"), episodes=200, seed=0)
+    assert {one.level for one in diagnoses} == {Level.GOOD}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("determinism", "noisy"), ("numbers", "diverging"), ("oracle", "always_crashing")],
+)
+def test_check_calls_target_unhealthy_when_search_would_mean_nothing(name, target):
+    found = diagnosis(name, target)
+    assert is_unhealthy([found])
+    assert found.hint
+
+
+def test_check_warns_when_return_is_flat():
+    assert diagnosis("return", "flat").level is Level.WARNING
+
+
+def test_sampling_gives_up_when_nothing_is_valid():
+    with pytest.raises(UnhealthyTarget, match="0 were valid"):
+        check_target(load_target("faulty_targets:nothing_valid"), episodes=10, seed=0)
+
+
+def test_finding_is_flaky_and_not_counted_when_second_run_differs(run_campaign):
+    campaign = run_campaign(load_target("faulty_targets:flaky"), strategy="random", executions=4000)
+    statuses = [finding.status for finding in campaign.findings()]
+    assert statuses.count("flaky") > 0
+    assert campaign.progress().findings == statuses.count("confirmed")
+    assert campaign.progress().flaky == statuses.count("flaky")

@@ -1,0 +1,21 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, Target, load_target
+
+
+@pytest.fixture
+def run_campaign(tmp_path: Path) -> Callable[..., CampaignReader]:
+    """Run a campaign to the end in a new folder, and open it for reading."""
+
+    def run(target: Target | str, name: str = "campaign", executions: int = 2000, **config: object):
+        loaded = load_target(target) if isinstance(target, str) else target
+        options = {"batch_size": loaded.batch_size, "policy_sha256": loaded.policy_sha256} | config
+        store = CampaignWriter.create(tmp_path / name, CampaignConfig(loaded.name, **options), loaded.inputs)
+        Campaign(loaded, store, Budget(executions=executions)).run()
+        store.close()
+        return CampaignReader(tmp_path / name)
+
+    return run
