@@ -1,0 +1,1 @@
+"""Trained weights that come with the package, each with a card."""

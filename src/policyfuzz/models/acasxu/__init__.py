@@ -1,0 +1,1 @@
+"""The shipped ACAS Xu networks; CARD.md says how they were made."""

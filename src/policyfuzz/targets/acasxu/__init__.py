@@ -1,0 +1,1 @@
+"""ACAS Xu: two-aircraft encounters and the networks that give advisories."""

@@ -1,0 +1,76 @@
+"""ACAS Xu: supervised networks that keep two aircraft apart."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.inputs import Angle, InputSpace, Real
+from policyfuzz.oracles import Below
+from policyfuzz.target import Target
+from policyfuzz.targets.acasxu import encounter
+from policyfuzz.targets.acasxu.networks import (
+    BUCKETS,
+    AdvisoryPolicy,
+    networks_in,
+    sha256,
+    shipped_networks,
+)
+from policyfuzz.targets.acasxu.simulator import EncounterSimulator
+
+#: The tau bucket that the published experiments keep throughout.
+_DEFAULT_BUCKET = 2
+
+#: Noise as in the paper: 5 ft/s, 5 ft, 0.2 rad.
+INPUTS = InputSpace(
+    dimensions=(
+        Real("own_speed", *encounter.OWN_SPEED, unit="ft/s", noise=5.0),
+        Real("intruder_x", -encounter.RANGE_FEET[1], encounter.RANGE_FEET[1], unit="ft", noise=5.0),
+        Real("intruder_y", -encounter.RANGE_FEET[1], encounter.RANGE_FEET[1], unit="ft", noise=5.0),
+        Angle("intruder_heading", noise=0.2),
+    ),
+    constraint=encounter.is_valid,
+    sampler=encounter.sample,
+)
+
+
+def make_target(options: Mapping[str, str], policy: str | None) -> Target:
+    """The target; options: `bucket` (1-9), policy: None for the shipped networks or acasxu:DIR."""
+    bucket = _bucket(options.get("bucket", str(_DEFAULT_BUCKET)))
+    if policy is None:
+        bank, policy_name = shipped_networks(bucket), "shipped networks"
+    elif policy.startswith("acasxu:"):
+        bank, policy_name = networks_in(Path(policy.removeprefix("acasxu:")).expanduser(), bucket), policy
+    else:
+        raise PolicyError(
+            f"acasxu cannot use policy {policy!r}",
+            hint="give --policy acasxu:DIR, a folder of .onnx or .nnet networks",
+        )
+    return Target(
+        name="acasxu" if bucket == _DEFAULT_BUCKET else f"acasxu:bucket={bucket}",
+        inputs=INPUTS,
+        simulator=EncounterSimulator,
+        policy=lambda: AdvisoryPolicy(bank),
+        oracle=Below("range", encounter.COLLISION_FEET, kind="collision"),
+        horizon=encounter.STEPS,
+        policy_name=policy_name,
+        policy_sha256=sha256(bank),
+        solvable=encounter.is_solvable,
+        decay=encounter.RETURN_DECAY,
+        batch_size=1024,
+        draw=_draw,
+    )
+
+
+def _bucket(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= BUCKETS:
+        raise UsageError(f"bucket is {text!r}, expected a number from 1 to {BUCKETS}")
+    return int(text)
+
+
+def _draw(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:
+    from policyfuzz.targets.acasxu.figure import draw_encounter
+
+    draw_encounter(target, row, seed, path)

@@ -1,0 +1,78 @@
+"""From a string to a target: built-in names with options, or module:function."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A target that comes with the package; its module is imported only when it is used."""
+
+    module: str  #: holds make_target(options, policy)
+    summary: str
+    options: Mapping[str, str]  #: option name to what it means
+
+
+BUILT_INS: Mapping[str, BuiltIn] = {
+    "acasxu": BuiltIn(
+        "policyfuzz.targets.acasxu.target",
+        "aircraft collision avoidance by 45 supervised networks (ACAS Xu)",
+        {"bucket": "time bucket of the networks, 1-9 (2)"},
+    ),
+    "ripple": BuiltIn(
+        "policyfuzz.targets.ripple.target",
+        "synthetic: flee from a wave; the crash region is known in closed form",
+        {
+            "dimensions": "of the input, 1 or more (4)",
+            "regions": "disconnected crash regions (1)",
+            "probability": "of each region under random sampling (0.001)",
+        },
+    ),
+}
+
+
+def load_target(name: str, policy: str | None = None) -> Target:
+    """The target called `name`: NAME, NAME:option=value,option=value, or module:function."""
+    base, _, rest = name.partition(":")
+    if base in BUILT_INS:
+        built_in = BUILT_INS[base]
+        options = _parse_options(base, rest, built_in.options)
+        target: Target = importlib.import_module(built_in.module).make_target(options, policy)
+        return target
+    if rest.isidentifier():
+        return _from_module(name, base, rest, policy)
+    raise unknown_name("target", name, BUILT_INS)
+
+
+def _from_module(name: str, module: str, function: str, policy: str | None) -> Target:
+    """The target that the user's own `function` in `module` makes."""
+    try:
+        make = getattr(importlib.import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".")[0] and error.name != module:
+            raise
+        if "." in module:
+            raise UsageError(f"no module {module!r} for target {name!r}", "is it on PYTHONPATH?") from error
+        raise unknown_name("target", module, BUILT_INS) from error
+    except AttributeError as error:
+        raise UsageError(f"module {module!r} has no {function!r}, asked for by target {name!r}") from error
+    target = make() if policy is None else make(policy=policy)
+    if not isinstance(target, Target):
+        raise UsageError(f"{name} returned {type(target).__name__}, expected policyfuzz.Target")
+    return target
+
+
+def _parse_options(base: str, text: str, known: Mapping[str, str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UsageError(f"cannot read {item!r} in target {base}:{text}", f"write {base}:option=value")
+        if key not in known:
+            raise unknown_name(f"option of target {base}", key, known)
+        options[key] = value
+    return options

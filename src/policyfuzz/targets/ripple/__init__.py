@@ -1,0 +1,1 @@
+"""The synthetic target whose crash region is known in closed form."""
