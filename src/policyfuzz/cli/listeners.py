@@ -1,0 +1,61 @@
+"""Who listens to a campaign: the live screen, a plain line now and then, or nobody."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started
+from policyfuzz.campaign.health import Level
+from policyfuzz.cli.console import talk
+from policyfuzz.cli.options import format_seconds
+
+#: Seconds between two plain lines.
+_PLAIN_INTERVAL = 5.0
+
+
+@contextmanager
+def make_listener(ui: str) -> Iterator[Listener]:
+    """The listener for `ui`: auto, screen, plain or none."""
+    if ui == "auto":
+        ui = "screen" if sys.stderr.isatty() else "plain"
+    if ui == "none":
+        yield lambda _event: None
+    elif ui == "plain":
+        yield PlainLines(talk())
+    else:
+        from policyfuzz.cli.screen import Screen
+
+        with Screen(talk()) as screen:
+            yield screen
+
+
+class PlainLines:
+    """One line every few seconds, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last = 0.0
+
+    def __call__(self, event: Event) -> None:
+        """Print what is worth a line."""
+        if isinstance(event, Started):
+            self._print(f"campaign {event.folder}: {event.config.target}, strategy {event.config.strategy}")
+            self._last = time.monotonic()
+        elif isinstance(event, Examined):
+            for diagnosis in event.diagnoses:
+                if diagnosis.level is not Level.GOOD:
+                    self._print(f"{diagnosis.level}: {diagnosis.message}; {diagnosis.hint}")
+        elif isinstance(event, BatchDone) and time.monotonic() - self._last >= _PLAIN_INTERVAL:
+            self._last = time.monotonic()
+            progress = event.progress
+            self._print(
+                f"{format_seconds(progress.seconds)}: {progress.executions:,} episodes"
+                f" ({progress.executions_per_second:,.0f}/s), {progress.findings:,} findings"
+                f" ({progress.distinct_findings:,} distinct), corpus {progress.corpus:,}"
+            )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)

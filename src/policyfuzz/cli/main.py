@@ -1,0 +1,107 @@
+"""The command line: finds the verb, turns errors into one message and an exit code."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from policyfuzz.errors import PolicyFuzzError
+
+#: Verb to what it does; its module is imported only when the verb is used.
+VERBS = {
+    "targets": "List the built-in targets.",
+    "check": "Look at a target before fuzzing it.",
+    "fuzz": "Search for inputs that make the policy crash.",
+    "status": "Say how a campaign is doing.",
+    "show": "List findings, or show one in full.",
+    "replay": "Run a finding again and draw it.",
+    "export": "Write findings, seeds or history to a file.",
+    "bench": "Measure speed, as ratios within one run.",
+}
+
+EPILOG = """\
+\b
+Examples:
+  policyfuzz fuzz acasxu --max-time 1m      fuzz the shipped networks
+  policyfuzz show campaigns/acasxu-1        list what was found
+  policyfuzz replay campaigns/acasxu-1 1    fly finding 1 again and draw it
+
+\b
+Exit codes: 0 nothing found, 1 confirmed findings, 2 wrong usage or files, 3 unhealthy target,
+4 internal error, 130 interrupted (everything is saved)."""
+
+
+class _Verbs(click.Group):
+    """Loads the module of a verb when it is needed, and suggests a verb for a misspelt one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = import_module(f"policyfuzz.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            from policyfuzz.errors import unknown_name
+
+            raise unknown_name("command", args[0], VERBS)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="policyfuzz")
+def policyfuzz() -> None:
+    """Blackbox fuzz testing for trained policies."""
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.path.insert(0, "")  # targets named module:function may live in the current folder
+    sys.exit(exit_code(arguments))
+
+
+def exit_code(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the code to exit with."""
+    try:
+        result: Any = policyfuzz.main(arguments, prog_name="policyfuzz", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except PolicyFuzzError as error:
+        click.echo(f"policyfuzz: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("policyfuzz: interrupted", err=True)
+        return 130
+    except BrokenPipeError:
+        # the reader of our output has gone, as in `policyfuzz show DIR | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        return _internal_error(error)
+
+
+def _internal_error(error: Exception) -> int:
+    if os.environ.get("POLICYFUZZ_DEBUG"):
+        raise error
+    click.echo(
+        f"policyfuzz: internal error: {type(error).__name__}: {error}\n"
+        "  hint: set POLICYFUZZ_DEBUG=1 to see where, and report it with that output",
+        err=True,
+    )
+    return 4

@@ -1,0 +1,194 @@
+"""The live screen of a campaign."""
+
+import math
+import time
+from collections import deque
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from policyfuzz.campaign.budget import Budget
+from policyfuzz.campaign.config import CampaignConfig
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Started
+from policyfuzz.campaign.health import Diagnosis, Level
+from policyfuzz.campaign.records import Finding, Progress
+from policyfuzz.cli.options import format_seconds
+from policyfuzz.report.statistics import wilson_interval
+
+#: Seconds between two redraws.
+_REDRAW = 0.25
+#: Seconds over which the current speed is taken.
+_SPEED_WINDOW = 5.0
+_STYLES = {Level.GOOD: "green", Level.WARNING: "yellow", Level.UNHEALTHY: "bold red"}
+_ACTIVITY_STYLES = {
+    "simulate": "green",
+    "validate": "cyan",
+    "density": "magenta",
+    "search": "blue",
+    "store": "yellow",
+}
+
+
+class Screen:
+    """Shows a running campaign; a listener to be used as a context."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._config = CampaignConfig("")
+        self._budget = Budget()
+        self._folder = ""
+        self._diagnoses: list[Diagnosis] = []
+        self._latest: Finding | None = None
+        self._drawn_at = 0.0
+        self._speeds: deque[tuple[float, int]] = deque()
+
+    def __enter__(self) -> "Screen":
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def __call__(self, event: Event) -> None:
+        """Take note of `event`, and draw now and then."""
+        if isinstance(event, Started):
+            self._config, self._budget, self._folder = event.config, event.budget, event.folder
+            waiting = Text("running the first batch (the very first run also compiles the inner loops)")
+            self._live.update(Panel(waiting, title=self._title()), refresh=True)
+        elif isinstance(event, Examined):
+            self._diagnoses = event.diagnoses
+        elif isinstance(event, BatchDone):
+            self._latest = event.findings[-1] if event.findings else self._latest
+            now = time.monotonic()
+            self._speeds.append((now, event.progress.executions))
+            while now - self._speeds[0][0] > _SPEED_WINDOW:
+                self._speeds.popleft()
+            if now - self._drawn_at >= _REDRAW:
+                self._drawn_at = now
+                self._live.update(self.render(event.progress), refresh=True)
+
+    def render(self, progress: Progress) -> RenderableType:
+        """The whole screen."""
+        columns = Table.grid(expand=True, padding=(0, 1))
+        columns.add_column(ratio=1)
+        columns.add_column(ratio=1)
+        columns.add_row(
+            Panel(self._results(progress), title="findings", title_align="left"),
+            Panel(self._run(progress), title="run", title_align="left"),
+        )
+        columns.add_row(
+            Panel(self._search(progress), title="search", title_align="left"),
+            Panel(_time_split(progress), title="where the time goes", title_align="left"),
+        )
+        return Panel(
+            Group(columns, self._health(), Text("Ctrl-C saves and stops", style="dim")),
+            title=self._title(),
+            border_style="bold",
+        )
+
+    def _title(self) -> str:
+        config = self._config
+        return f"[bold]policyfuzz[/] {config.target} · {config.strategy} · seed {config.seed}"
+
+    def _results(self, progress: Progress) -> RenderableType:
+        grid = _grid()
+        grid.add_row(
+            "confirmed", Text(f"{progress.findings:,}", style="bold red" if progress.findings else "")
+        )
+        grid.add_row("distinct", Text(f"{progress.distinct_findings:,}", style="bold"))
+        if self._latest is not None:
+            ago = format_seconds(max(0.0, progress.seconds - self._latest.seconds))
+            grid.add_row("latest", f"{self._latest.kind} at step {self._latest.crash_step}, {ago} ago")
+        else:
+            grid.add_row("latest", "none yet")
+        if progress.flaky:
+            grid.add_row("flaky", Text(f"{progress.flaky:,} (not counted)", style="yellow"))
+        grid.add_row("crash rate", _crash_rate(progress))
+        low, high = wilson_interval(progress.sample_crashes, progress.samples)
+        grid.add_row("random", f"{progress.sample_crash_rate:.3%} ({low:.2%} to {high:.2%})")
+        return grid
+
+    def _run(self, progress: Progress) -> RenderableType:
+        grid = _grid()
+        grid.add_row("time", format_seconds(progress.seconds))
+        grid.add_row("episodes", f"{progress.executions:,}")
+        grid.add_row("speed", f"{self._speed(progress):,.0f} episodes/s")
+        share = _budget_share(self._budget, progress)
+        grid.add_row("budget", "until Ctrl-C" if share is None else ProgressBar(1.0, share, width=24))
+        grid.add_row("folder", Text(self._folder, overflow="ellipsis", no_wrap=True))
+        return grid
+
+    def _search(self, progress: Progress) -> RenderableType:
+        grid = _grid()
+        grid.add_row("corpus", f"{progress.corpus:,} seeds")
+        grid.add_row("samples", f"{progress.samples:,}")
+        grid.add_row("mutants", f"{progress.mutants:,}")
+        fresh = (
+            "not used"
+            if math.isnan(progress.fresh_share)
+            else f"{progress.fresh_share:.1%} of the last batch"
+        )
+        grid.add_row("fresh", fresh)
+        grid.add_row("valid", f"{progress.valid_rate:.1%} of drawn inputs")
+        return grid
+
+    def _speed(self, progress: Progress) -> float:
+        (first_time, first), (last_time, last) = self._speeds[0], self._speeds[-1]
+        if last_time > first_time:
+            return (last - first) / (last_time - first_time)
+        return progress.executions_per_second
+
+    def _health(self) -> RenderableType:
+        bad = [diagnosis for diagnosis in self._diagnoses if diagnosis.level is not Level.GOOD]
+        if not self._diagnoses:
+            return Text("health: resumed, checked at the start")
+        if not bad:
+            return Text(f"health: {len(self._diagnoses)} checks good", style=_STYLES[Level.GOOD])
+        return Text("\n".join(f"{one.level}: {one.message}" for one in bad), style=_STYLES[bad[0].level])
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", min_width=10)
+    grid.add_column()
+    return grid
+
+
+def _crash_rate(progress: Progress) -> str:
+    if not progress.mutants:
+        return "nothing changed yet"
+    rate = progress.mutant_crash_rate
+    if progress.sample_crashes:
+        return f"{rate:.3%}, {rate / progress.sample_crash_rate:.1f} x random"
+    return f"{rate:.3%}"
+
+
+def _time_split(progress: Progress) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    total = max(sum(progress.time_split.values()), 1e-9)
+    for name, seconds in progress.time_split.items():
+        style = _ACTIVITY_STYLES[name]
+        bar = ProgressBar(total, seconds, width=20, complete_style=style, finished_style=style)
+        grid.add_row(Text(name, style="dim"), bar, f"{seconds / total:.0%}")
+    return grid
+
+
+def _budget_share(budget: Budget, progress: Progress) -> float | None:
+    """Largest share of a limit that is used up; None where there is no limit."""
+    shares = [
+        used / limit
+        for used, limit in (
+            (progress.seconds, budget.seconds),
+            (progress.executions, budget.executions),
+            (progress.findings, budget.findings),
+        )
+        if limit is not None
+    ]
+    return min(1.0, max(shares)) if shares else None

@@ -1,0 +1,79 @@
+"""policyfuzz show: what was found."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from policyfuzz.cli.options import FOLDER, as_json, format_seconds
+
+EPILOG = """\
+\b
+Examples:
+  policyfuzz show campaigns/acasxu-1            the distinct findings
+  policyfuzz show campaigns/acasxu-1 --all      every finding
+  policyfuzz show campaigns/acasxu-1 3 --json   finding 3, for a program"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("folder", metavar="DIR", type=FOLDER)
+@click.argument("finding", type=int, required=False)
+@click.option("--all", "show_all", is_flag=True, help="Also those that are not distinct or not confirmed.")
+@as_json
+def command(folder: Path, finding: int | None, show_all: bool, is_json: bool) -> None:
+    """List the findings of the campaign in DIR, or show FINDING in full."""
+    from policyfuzz.campaign.store import CampaignReader
+    from policyfuzz.cli.console import results
+    from policyfuzz.cli.summary import findings_table
+
+    campaign = CampaignReader(folder)
+    console = results()
+    if finding is not None:
+        found = campaign.finding(finding)
+        if is_json:
+            click.echo(json.dumps(_as_dictionary(campaign, found), indent=2))
+        else:
+            _print_one(campaign, found)
+        return
+    findings = [one for one in campaign.findings() if show_all or one.is_distinct]
+    if is_json:
+        click.echo(json.dumps([_as_dictionary(campaign, one) for one in findings], indent=2))
+    elif findings:
+        console.print(findings_table(campaign, findings))
+        console.print(f"replay one:  policyfuzz replay {folder} {findings[0].id}", style="bold")
+    else:
+        console.print("no findings yet")
+
+
+def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
+    names = [str(dimension["name"]) for dimension in campaign.dimensions]
+    return {
+        "finding": finding.id,
+        "status": finding.status,
+        "is_distinct": finding.is_distinct,
+        "kind": finding.kind,
+        "crash_step": finding.crash_step,
+        "return": finding.episode_return,
+        "parent": finding.parent,
+        "case_seed": finding.case_seed,
+        "execution": finding.execution,
+        "seconds": finding.seconds,
+        "input": dict(zip(names, finding.input.tolist(), strict=True)),
+    }
+
+
+def _print_one(campaign: Any, finding: Any) -> None:
+    origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
+    distinct = "distinct" if finding.is_distinct else "near an earlier finding"
+    lines = [
+        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status}, {distinct}",
+        f"  return     {finding.episode_return:.6g}",
+        f"  found      after {finding.execution:,} episodes, {format_seconds(finding.seconds)}",
+        f"  origin     {origin}",
+        "  input",
+    ]
+    for dimension, value in zip(campaign.dimensions, finding.input.tolist(), strict=True):
+        lines.append(f"    {dimension['name']:<18} {value!r} {dimension['unit']}".rstrip())
+    lines.append(f"replay it:  policyfuzz replay {campaign.folder} {finding.id}")
+    click.echo("\n".join(lines))

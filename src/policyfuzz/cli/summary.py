@@ -1,0 +1,104 @@
+"""What a campaign has come to, for people and for programs."""
+
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from policyfuzz.campaign.records import CONFIRMED, Finding, Progress
+from policyfuzz.campaign.store import CampaignReader
+from policyfuzz.cli.options import format_seconds
+from policyfuzz.report.statistics import wilson_interval
+
+
+def as_dictionary(campaign: CampaignReader, stop_reason: str | None) -> dict[str, Any]:
+    """The summary that `fuzz --json` and `status --json` print."""
+    progress, config = campaign.progress(), campaign.config
+    return {
+        "target": config.target,
+        "policy": config.policy,
+        "strategy": config.strategy,
+        "seed": config.seed,
+        "executions": progress.executions,
+        "findings": progress.findings,
+        "distinct_findings": progress.distinct_findings,
+        "flaky_findings": progress.flaky,
+        "unconfirmed_findings": progress.unconfirmed,
+        "valid_rate": progress.valid_rate,
+        "seconds": progress.seconds,
+        "executions_per_second": progress.executions_per_second,
+        "time_split": progress.time_split,
+        "samples": progress.samples,
+        "sample_crashes": progress.sample_crashes,
+        "corpus": progress.corpus,
+        "stop_reason": stop_reason,
+        "campaign": str(campaign.folder),
+    }
+
+
+def crash_rates(progress: Progress) -> list[str]:
+    """Crash rate of the search, and of random sampling with its 95 % interval."""
+    lines = []
+    if progress.mutants:
+        lines.append(f"search {progress.mutant_crash_rate:.3%} of {progress.mutants:,}")
+    if progress.samples:
+        low, high = wilson_interval(progress.sample_crashes, progress.samples)
+        rate = progress.sample_crash_rate
+        lines.append(f"random {rate:.3%} of {progress.samples:,} (95 %: {low:.3%} to {high:.3%})")
+    return lines
+
+
+def print_summary(console: Console, campaign: CampaignReader, stop_reason: str | None) -> None:
+    """Print what was done and the first distinct findings, with the command that replays one."""
+    progress, config = campaign.progress(), campaign.config
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold")
+    grid.add_row("target", f"{config.target}, strategy {config.strategy}, seed {config.seed}")
+    grid.add_row(
+        "ran",
+        f"{progress.executions:,} episodes in {format_seconds(progress.seconds)}"
+        f" ({progress.executions_per_second:,.0f}/s)"
+        + (f", stopped by {stop_reason}" if stop_reason else ""),
+    )
+    extras = [f"{progress.distinct_findings:,} distinct"]
+    extras += [f"{progress.flaky:,} flaky (not counted)"] if progress.flaky else []
+    extras += [f"{progress.unconfirmed:,} not confirmed yet"] if progress.unconfirmed else []
+    grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
+    for label, line in zip(("crash rate", ""), crash_rates(progress), strict=False):
+        grid.add_row(label, line)
+    grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
+    grid.add_row("campaign", str(campaign.folder))
+    console.print(grid)
+    distinct = [finding for finding in campaign.findings() if finding.is_distinct]
+    if distinct:
+        console.print()
+        console.print(findings_table(campaign, distinct[:8]))
+        console.print(f"replay one:  policyfuzz replay {campaign.folder} {distinct[0].id}", style="bold")
+        if len(distinct) > 8 or progress.findings > len(distinct):
+            console.print(f"see all:     policyfuzz show {campaign.folder} --all")
+
+
+def findings_table(campaign: CampaignReader, findings: list[Finding]) -> RenderableType:
+    """A table of `findings`, inputs by name and unit."""
+    shown = campaign.dimensions[:6]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("finding", "kind", "at step", "return"):
+        table.add_column(name, justify="left" if name == "kind" else "right")
+    for dimension in shown:
+        unit = f"\n[{dimension['unit']}]" if dimension["unit"] else ""
+        table.add_column(Text(f"{dimension['name']}{unit}"), justify="right")
+    for finding in findings:
+        mark = "" if finding.status == CONFIRMED else f" ({finding.status})"
+        values = [f"{value:.6g}" for value in finding.input[: len(shown)]]
+        table.add_row(
+            str(finding.id),
+            finding.kind + mark,
+            str(finding.crash_step),
+            f"{finding.episode_return:.4g}",
+            *values,
+        )
+    if len(campaign.dimensions) > len(shown):
+        hidden = len(campaign.dimensions) - len(shown)
+        return Group(table, Text(f"({hidden} more input columns: show one finding to see them)"))
+    return table

@@ -1,0 +1,30 @@
+"""policyfuzz targets: what can be fuzzed out of the box."""
+
+import json
+
+import click
+
+from policyfuzz.cli.options import as_json
+
+
+@click.command(epilog="Example: policyfuzz targets")
+@as_json
+def command(is_json: bool) -> None:
+    """List the built-in targets and their options.
+
+    A target is named NAME or NAME:option=value,option=value. Your own target is named module:function,
+    where the function returns a policyfuzz.Target.
+    """
+    from policyfuzz.targets.registry import BUILT_INS
+
+    if is_json:
+        listing = [
+            {"name": name, "summary": built_in.summary, "options": dict(built_in.options)}
+            for name, built_in in BUILT_INS.items()
+        ]
+        click.echo(json.dumps(listing, indent=2))
+        return
+    for name, built_in in BUILT_INS.items():
+        click.echo(f"{name:<10} {built_in.summary}")
+        for option, meaning in built_in.options.items():
+            click.echo(f"{'':<10}   {option}: {meaning}")

@@ -1,0 +1,49 @@
+"""Runs one episode and keeps everything that a picture may need."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.rollout import Executions, rollout
+from policyfuzz.simulators.protocol import Frame
+from policyfuzz.target import Runner, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One episode, step by step."""
+
+    executions: Executions  #: of the one episode
+    actions: list[Any]  #: one per step
+    signals: NDArray[np.float64]  #: (t, s)
+    signal_names: tuple[str, ...]
+    scenes: list[Any]  #: what `look` saw at each of t times
+
+
+def record(target: Target, row: NDArray[np.float64], seed: int, look: Any = None) -> Recording:
+    """Run the episode of input `row` (d,); `look(simulator)` is kept at every time."""
+    runner = Runner(target)
+    actions: list[Any] = []
+    signals: list[NDArray[np.float64]] = []
+    scenes: list[Any] = []
+
+    def observer(_step: int, _rows: NDArray[np.int64], acted: NDArray[Any] | None, frame: Frame) -> None:
+        signals.append(frame.signals[0])
+        if acted is not None:
+            actions.append(acted[0])
+        if look is not None:
+            scenes.append(look(runner.simulator))
+
+    executions = rollout(
+        runner.simulator,
+        runner.policy,
+        target.oracle,
+        row[None],
+        np.array([seed], np.uint64),
+        horizon=target.horizon,
+        decay=target.decay,
+        observer=observer,
+    )
+    return Recording(executions, actions, np.array(signals), runner.simulator.signals, scenes)

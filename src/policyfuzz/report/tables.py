@@ -1,0 +1,78 @@
+"""A campaign as plain tables: CSV, JSON or NPZ."""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policyfuzz.campaign.store import CampaignReader
+from policyfuzz.errors import CampaignError
+
+_TABLES = {"findings": "findings", "seeds": "seeds", "history": "batches"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Column names, and rows that are read as they are needed."""
+
+    columns: list[str]
+    rows: Iterator[list[Any]]
+
+
+def table_of(campaign: CampaignReader, what: str) -> Table:
+    """The findings, seeds or history of `campaign`; input columns carry their unit."""
+    name = _TABLES[what]
+    units = {
+        str(dimension["column"]): f"{dimension['name']} [{dimension['unit']}]"
+        for dimension in campaign.dimensions
+        if dimension["unit"]
+    }
+    columns = [units.get(column, column) for column in campaign.columns(name)]
+    return Table(columns, (list(row.values()) for row in campaign.iterate(name)))
+
+
+def write_table(table: Table, form: str, path: Path) -> int:
+    """Write `table` as csv, json or npz; return the number of rows."""
+    try:
+        if form == "csv":
+            return _write_csv(table, path)
+        rows = list(table.rows)
+        if form == "json":
+            path.write_text(
+                json.dumps([dict(zip(table.columns, row, strict=True)) for row in rows], indent=1)
+            )
+        else:
+            _write_npz(table.columns, rows, path)
+        return len(rows)
+    except OSError as error:
+        raise CampaignError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _write_csv(table: Table, path: Path) -> int:
+    count = 0
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.columns)
+        for count, row in enumerate(table.rows, start=1):  # noqa: B007 - the count is the result
+            writer.writerow(row)
+    return count
+
+
+def _write_npz(columns: list[str], rows: list[list[Any]], path: Path) -> None:
+    values = zip(*rows, strict=True) if rows else iter([()] * len(columns))
+    arrays = {name: _array(list(column)) for name, column in zip(columns, values, strict=True)}
+    with path.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _array(values: list[Any]) -> Any:
+    """Numbers with NaN for what is missing, or text."""
+    if any(isinstance(value, str) for value in values):
+        return np.array(values, np.str_)
+    if any(value is None or isinstance(value, float) for value in values):
+        return np.array([np.nan if value is None else value for value in values], np.float64)
+    return np.array(values, np.int64)

@@ -1,0 +1,41 @@
+"""Runs a finding once more, alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from policyfuzz.campaign.records import Finding
+from policyfuzz.campaign.store import CampaignReader
+from policyfuzz.errors import CampaignError
+from policyfuzz.target import Runner, Target
+from policyfuzz.targets.registry import load_target
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What happened this time."""
+
+    target: Target
+    crashes: bool
+    is_identical: bool  #: same kind, step and return as recorded
+    kind: str | None
+    crash_step: int | None
+    episode_return: float
+
+
+def replay(campaign: CampaignReader, finding: Finding, policy: str | None = None) -> Replay:
+    """Run `finding` again, with the campaign's policy or with another one."""
+    config = campaign.config
+    target = load_target(config.target, policy or config.policy)
+    if policy is None and target.policy_sha256 != config.policy_sha256:
+        raise CampaignError(
+            f"the policy of {campaign.folder} has changed since the campaign",
+            hint="to test the new one, name it with --policy",
+        )
+    executions = Runner(target)(finding.input[None], np.array([finding.case_seed], np.uint64))
+    crashes = bool(executions.crashed[0])
+    kind = target.oracle.kinds[int(executions.verdicts.kinds[0])] if crashes else None
+    step = int(executions.verdicts.steps[0]) if crashes else None
+    episode_return = float(executions.returns[0])
+    recorded = (finding.kind, finding.crash_step, finding.episode_return)
+    return Replay(target, crashes, (kind, step, episode_return) == recorded, kind, step, episode_return)
