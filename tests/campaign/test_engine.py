@@ -15,8 +15,17 @@ RIPPLE = "ripple:dimensions=3,probability=0.01"
 def results(campaign: CampaignReader) -> list[tuple]:
     """All that must be the same whenever and wherever the campaign ran: no times."""
     findings = [
-        (f.id, f.status, f.is_distinct, f.kind, f.crash_step, f.episode_return, f.parent, f.case_seed)
-        + tuple(f.input)
+        (
+            f.id,
+            f.status,
+            f.is_distinct,
+            f.kind,
+            f.crash_step,
+            f.episode_return,
+            f.parent,
+            f.case_seed,
+            *f.input,
+        )
         for f in campaign.findings()
     ]
     seeds = [

@@ -105,7 +105,9 @@ def test_truncated_file_is_refused_or_read_without_a_crash(store):
 
 
 def test_config_survives_the_round_trip_through_text():
-    config = Config("acasxu", policy="acasxu:x", seed=3, search=SearchSettings(samples=7, sensitivity="exact"))
+    config = Config(
+        "acasxu", policy="acasxu:x", seed=3, search=SearchSettings(samples=7, sensitivity="exact")
+    )
     assert Config.from_json(config.to_json()) == config
 
 

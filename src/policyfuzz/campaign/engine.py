@@ -132,9 +132,9 @@ class Campaign:
 
     def _absorb(self, cases: Cases, executions: Executions) -> None:
         """Learn from a batch, store it, tell the listener."""
-        is_confirm = cases.purposes == Purpose.CONFIRM
-        verdicts = self._judge(cases[is_confirm], executions[is_confirm])
-        searched, results = cases[~is_confirm], executions[~is_confirm]
+        confirmed = int(np.count_nonzero(cases.purposes == Purpose.CONFIRM))  # they come first
+        verdicts = self._judge(cases[:confirmed], executions[:confirmed])
+        searched, results = cases[confirmed:], executions[confirmed:]
         told = self._fuzzer.tell(searched, results)
         with self._clock.activity("store"):
             self._advance(searched, results, len(cases), verdicts)

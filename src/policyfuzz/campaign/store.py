@@ -30,7 +30,7 @@ class CampaignReader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._connection = _connect(folder, "ro")
+        self._connection = _open(_file_in(folder), "ro")
         with self._reading():
             _check_format(self._connection, folder)
             self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
@@ -123,11 +123,12 @@ class CampaignWriter(CampaignReader):
     """The one writer of a campaign. Every batch is one transaction."""
 
     def __init__(self, folder: Path) -> None:
+        _file_in(folder)
         self._lock = _lock(folder)
         try:
             super().__init__(folder)
             self._connection.close()
-            self._connection = _connect(folder, "rw")
+            self._connection = _open(_file_in(folder), "rw")
         except BaseException:
             self._lock.release()
             raise
@@ -253,12 +254,13 @@ def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
     unfinished.rename(folder / schema.FILE_NAME)
 
 
-def _connect(folder: Path, mode: str) -> sqlite3.Connection:
+def _file_in(folder: Path) -> Path:
+    """The campaign file in `folder`, which must be there."""
     path = folder / schema.FILE_NAME
     if not path.is_file():
         what = "has no campaign in it" if folder.is_dir() else "does not exist"
         raise CampaignError(f"{folder} {what}", hint=f"a campaign is a folder with a {schema.FILE_NAME}")
-    return _open(path, mode)
+    return path
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
@@ -282,8 +284,7 @@ def _lock(folder: Path) -> FileLock:
             hint="wait for it or stop it; status, show and export can read meanwhile",
         ) from error
     except OSError as error:
-        what = "does not exist" if not folder.exists() else f"cannot be written: {error.strerror}"
-        raise CampaignError(f"{folder} {what}") from error
+        raise CampaignError(f"{folder} cannot be written: {error.strerror}") from error
     return lock
 
 

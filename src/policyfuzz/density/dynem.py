@@ -63,6 +63,14 @@ class OnlineMixture:
         self.second = (1 - step) * self.second + step * second
         self.mixture = self._mixture()
 
+    def with_axes(self, axes: NDArray[np.int64], dimensions: int) -> "OnlineMixture":
+        """The same mixture over `dimensions` coordinates: its own are `axes` (d,), the others were zero."""
+        first = np.zeros((len(self.mass), dimensions))
+        first[:, axes] = self.first
+        second = np.zeros((len(self.mass), dimensions, dimensions))
+        second[:, axes[:, None], axes] = self.second
+        return OnlineMixture(self.mass, first, second, self.regularisation)
+
     def state(self) -> dict[str, NDArray[np.float64]]:
         """Everything that learning has changed, as arrays."""
         return {"mass": self.mass, "first": self.first, "second": self.second}
@@ -72,17 +80,19 @@ class OnlineMixture:
         """The mixture that had this `state`; it continues identically."""
         return cls(state["mass"], state["first"], state["second"], regularisation)
 
+    def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Weights (k,), means (k, d) and regularised covariances (k, d, d)."""
+        means = self.first / self.mass[:, None]
+        covariances = self.second / self.mass[:, None, None] - means[:, :, None] * means[:, None, :]
+        covariances += self.regularisation * np.eye(means.shape[1])
+        return self.mass / self.mass.sum(), means, covariances
+
     def _mixture(self) -> GaussianMixture:
         scale = np.maximum(1.0, _SMALLEST_MASS / np.maximum(self.mass, np.finfo(np.float64).tiny))
         self.mass = self.mass * scale
         self.first = self.first * scale[:, None]
         self.second = self.second * scale[:, None, None]
-        means = self.first / self.mass[:, None]
-        covariances = self.second / self.mass[:, None, None] - means[:, :, None] * means[:, None, :]
-        covariances += self.regularisation * np.eye(means.shape[1])
-        return GaussianMixture.from_moments(
-            self.mass / self.mass.sum(), means, covariances, floor=self.regularisation
-        )
+        return GaussianMixture.from_moments(*self.moments(), floor=self.regularisation)
 
 
 def statistics(

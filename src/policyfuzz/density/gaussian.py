@@ -41,32 +41,30 @@ class GaussianMixture:
             offsets=np.einsum("kij,kj->ki", whiteners, means).reshape(-1),
         )
 
-    def log_joint(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n, k) log of weight times density of each component at `points` (n, d)."""
-        from policyfuzz.density import kernel
-
-        joint = np.empty((len(self.log_norms), len(points)))
-        columns = np.ascontiguousarray(points.T, np.float64)
-        kernel.log_joint(self.whiteners, self.offsets, self.log_norms, columns, joint)
-        return joint.T
+    def in_units(self, units: NDArray[np.float64]) -> "GaussianMixture":
+        """The same function of points that are given in other `units` (d,): u instead of u / units."""
+        return GaussianMixture(self.log_norms, self.whiteners / units, self.offsets)
 
     def log_density(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) log-density at `points` (n, d)."""
-        return log_sum_exp(self.log_joint(points))
+        return self._score(points, components=False)[0]
 
     def responsibilities(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, k) share of each component in the density at `points` (n, d); rows sum to one."""
-        joint = self.log_joint(points)
-        return np.exp(joint - log_sum_exp(joint)[:, None])
+        sums, joint = self._score(points, components=True)
+        return np.exp(joint - sums).T
 
+    def _score(
+        self, points: NDArray[np.float64], components: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(n,) log-density, and (k, n) its log parts by component if wanted, else (k, 0)."""
+        from policyfuzz.density import kernel
 
-def log_sum_exp(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) log of the row sums of exp(`values`) (n, k), without overflow."""
-    from policyfuzz.density import kernel
-
-    sums = np.empty(len(values))
-    kernel.log_sum(np.ascontiguousarray(values.T), sums)
-    return sums
+        sums = np.empty(len(points))
+        joint = np.empty((len(self.log_norms), len(points) if components else 0))
+        columns = np.ascontiguousarray(points.T, np.float64)
+        kernel.score(self.whiteners, self.offsets, self.log_norms, columns, sums, joint)
+        return sums, joint
 
 
 def cholesky(covariances: NDArray[np.float64], floor: float) -> NDArray[np.float64]:

@@ -84,7 +84,7 @@ class Fuzzer:
             self._asked += 1
             cases = [self._probes(rng, count)]
             count -= len(cases[0])
-            samples = min(count, self.parts.samples - self._sampled) if self.parts.guides else count
+            samples = min(count, max(self.parts.samples - self._sampled, 0)) if self.parts.guides else count
             cases.append(self._samples(rng, samples))
             count -= samples
             if count > 0 and not self._awaited:
@@ -96,16 +96,17 @@ class Fuzzer:
         with self.clock.activity("search"):
             rng = np.random.default_rng([self.seed, 1, self._told])
             self._told += 1
-            is_probe = cases.purposes == Purpose.PROBE
-            is_sample = cases.purposes == Purpose.SAMPLE
-            self._awaited -= int(np.count_nonzero(is_probe | is_sample))
-            measured = self._measure(cases[is_probe], executions[is_probe])
+            # `ask` puts probes first, so slices will do: state sequences are large, and are not copied
+            probes = int(np.count_nonzero(cases.purposes == Purpose.PROBE))
+            samples = int(np.count_nonzero(cases.purposes == Purpose.SAMPLE))
+            self._awaited -= probes + samples
+            measured = self._measure(cases[:probes], executions.returns[:probes])
             crashed = np.flatnonzero(executions.crashed)
             if not self.parts.guides:
                 nothing = np.empty(0, np.int64)
                 return Told(crashed, nothing, nothing, measured)
-            kept, entries = self._keep(np.flatnonzero(~is_probe), cases, executions, rng)
-            return Told(crashed, kept, entries, measured)
+            kept, entries = self._keep(cases[probes:], executions[probes:], rng)
+            return Told(crashed, probes + kept, entries, measured)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything but the corpus that is needed to go on, as arrays."""
@@ -157,28 +158,25 @@ class Fuzzer:
         self._awaited += int(np.count_nonzero(found))
         return Cases.of(Purpose.PROBE, inputs[found], entries[found], rng)
 
-    def _measure(self, probes: Cases, executions: Executions) -> NDArray[np.int64]:
+    def _measure(self, probes: Cases, returns: NDArray[np.float64]) -> NDArray[np.int64]:
         """Set the energy of the probed entries; return them."""
-        entries = probes.parents
-        energy = self._sensitivity(probes, executions)
-        self.corpus.set_energy(entries, energy)
-        return entries
+        self.corpus.set_energy(probes.parents, self._sensitivity(probes, returns))
+        return probes.parents
 
-    def _sensitivity(self, cases: Cases, executions: Executions) -> NDArray[np.float64]:
+    def _sensitivity(self, cases: Cases, returns: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) change of the return between each case and its parent, per distance in the unit cube."""
         distances = self.space.distance(cases.inputs, self.corpus.inputs[cases.parents])
-        change = np.abs(executions.returns - self.corpus.column("return")[cases.parents])
+        change = np.abs(returns - self.corpus.column("return")[cases.parents])
         return np.asarray(change / np.maximum(distances, _SMALLEST_DISTANCE))
 
     def _keep(
-        self, rows: NDArray[np.int64], cases: Cases, executions: Executions, rng: np.random.Generator
+        self, cases: Cases, executions: Executions, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Put what is worth keeping of `rows` into the corpus; return those rows and their entries."""
-        cases, executions = cases[rows], executions[rows]
+        """Put what is worth keeping into the corpus; return those rows and their entries."""
         is_sample = cases.parents == NO_PARENT
-        parent_returns = np.full(len(rows), np.nan)
+        parent_returns = np.full(len(cases), np.nan)
         parent_returns[~is_sample] = self.corpus.column("return")[cases.parents[~is_sample]]
-        keep, log_density = is_sample.copy(), np.full(len(rows), np.nan)
+        keep, log_density = is_sample.copy(), np.full(len(cases), np.nan)
         for guide in self.parts.guides:
             opinion = guide.consider(executions, parent_returns, rng)
             keep |= opinion.keep
@@ -187,7 +185,7 @@ class Fuzzer:
         energy = np.full(len(kept), np.nan)
         if not self.parts.probes_mutants:
             mutants = kept[~is_sample[kept]]
-            energy[~is_sample[kept]] = self._sensitivity(cases[mutants], executions[mutants])
+            energy[~is_sample[kept]] = self._sensitivity(cases[mutants], executions.returns[mutants])
         columns = {
             "parent": cases.parents[kept],
             "return": executions.returns[kept],
@@ -196,4 +194,4 @@ class Fuzzer:
         }
         entries = self.corpus.append(cases.inputs[kept], columns)
         self._to_probe = np.concatenate([self._to_probe, entries[np.isnan(energy)]])
-        return rows[kept], entries
+        return kept, entries

@@ -1,0 +1,116 @@
+"""Cost of an episode as the corpus grows to a million seeds, and memory of a million episodes."""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from policyfuzz.benchmarks.measurement import Measurement, Track
+from policyfuzz.campaign.config import CampaignConfig
+from policyfuzz.campaign.records import BatchRecord, Progress
+from policyfuzz.campaign.store import CampaignWriter
+from policyfuzz.search.corpus import COLUMNS
+from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.target import Runner, Target
+from policyfuzz.targets.registry import load_target
+
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+_BATCHES = 20
+_EPISODES = 1_000_000
+_MOST_BYTES = 1e9
+#: Cost at the largest corpus against the smallest that still counts as flat on a noisy machine.
+_FLAT = 1.5
+
+
+def run(track: Track) -> list[Measurement]:
+    """Measure the cost of an episode at several corpus sizes, then the memory of a long campaign."""
+    target = load_target("acasxu")
+    _cost_per_episode(target, SIZES[0])  # compiles
+    lines: list[Measurement] = []
+    first = 0.0
+    for size in track(SIZES, "corpus sizes"):
+        cost, own_cost = _cost_per_episode(target, size)
+        first = first or cost
+        ratio = cost / first
+        lines.append(
+            Measurement(
+                f"episode with {size:,} seeds",
+                cost * 1e6,
+                "µs",
+                f"with {SIZES[0]:,} seeds",
+                ratio,
+                f"<= {_FLAT} x",
+                ratio <= _FLAT,
+            )
+        )
+        lines.append(Measurement("  of which search and store", own_cost * 1e6, "µs"))
+    for _ in track(range(1), f"campaign of {_EPISODES:,} episodes"):
+        peak = _peak_memory()
+    lines.append(
+        Measurement(
+            f"peak memory of {_EPISODES:,} episodes",
+            peak / 1e6,
+            "MB",
+            goal="< 1,000 MB",
+            is_met=peak < _MOST_BYTES,
+        )
+    )
+    return lines
+
+
+def _cost_per_episode(target: Target, size: int) -> tuple[float, float]:
+    """Seconds per episode in all, and without running it, when the corpus holds `size` seeds."""
+    fuzzer, runner = make_fuzzer("mdpfuzz", target), Runner(target)
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+        store = CampaignWriter.create(Path(folder), CampaignConfig(target.name), target.inputs)
+        for _ in range(2):  # samples, then their probes
+            cases = fuzzer.ask(target.batch_size)
+            fuzzer.tell(cases, runner(cases.inputs, cases.seeds))
+        missing = size - len(fuzzer.corpus)
+        _, inputs = fuzzer.validator.fill(missing, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
+        columns = {
+            "parent": np.full(missing, -1),
+            "return": rng.random(missing),
+            "energy": rng.random(missing),
+            "log_density": rng.random(missing),
+        }
+        fuzzer.corpus.append(inputs, columns)
+        store.commit(BatchRecord(Progress(batch=1), seed_inputs=inputs, seed_columns=columns))
+        total = running = 0.0
+        for batch in range(2, _BATCHES + 2):
+            started = time.perf_counter()
+            cases = fuzzer.ask(target.batch_size)
+            run_from = time.perf_counter()
+            executions = runner(cases.inputs, cases.seeds)
+            running += time.perf_counter() - run_from
+            told = fuzzer.tell(cases, executions)
+            kept = {name: fuzzer.corpus.column(name)[told.entries] for name in COLUMNS}
+            record = BatchRecord(
+                Progress(batch=batch),
+                seed_inputs=cases.inputs[told.kept],
+                seed_columns=kept,
+                first_seed=int(told.entries[0]) if len(told.entries) else 0,
+                state=fuzzer.state(),
+            )
+            store.commit(record)
+            total += time.perf_counter() - started
+        store.close()
+    episodes = _BATCHES * target.batch_size
+    return total / episodes, (total - running) / episodes
+
+
+def _peak_memory() -> float:
+    """Bytes that a whole campaign of a million episodes holds at most, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = ["fuzz", "acasxu", "--max-execs", str(_EPISODES), "--ui", "none", "-o", f"{folder}/c"]
+        subprocess.run(
+            [sys.executable, "-m", "policyfuzz", *arguments], check=False, stdout=subprocess.DEVNULL
+        )
+    kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return kilobytes * 1024.0
