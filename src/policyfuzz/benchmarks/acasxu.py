@@ -17,9 +17,12 @@ from policyfuzz.campaign.store import CampaignWriter
 from policyfuzz.target import Target
 from policyfuzz.targets.registry import load_target
 
-_EXECUTIONS = 60_000
+#: The mutations of the paper's twelve-hour campaign.
+_EXECUTIONS = 161_543
 _ROUNDS = 3
 _ROWS = 1024
+#: Enough to take about a second.
+_BARE_EPISODES = 20 * _ROWS
 #: Widths of the ACAS Xu networks.
 _WIDTHS = (5, 50, 50, 50, 50, 50, 50, 5)
 
@@ -28,31 +31,27 @@ def run(track: Track) -> list[Measurement]:
     """Measure whole campaigns and bare products in turn, so that both meet the same machine."""
     target = load_target("acasxu")
     _campaign(target, 3000)  # compiles
-    bare, bare_32 = float("inf"), float("inf")
-    rounds: list[Progress] = []
+    rounds: list[tuple[float, float, Progress]] = []
     for _ in track(range(_ROUNDS), "campaigns and products in turn"):
-        bare = min(bare, _bare_seconds_per_decision(np.float64))
-        bare_32 = min(bare_32, _bare_seconds_per_decision(np.float32))
-        rounds.append(_campaign(target, _EXECUTIONS))
-    best = max(rounds, key=lambda progress: progress.executions_per_second)
+        bare, bare_32 = (_bare_rate(kind, target.horizon) for kind in (np.float64, np.float32))
+        rounds.append((bare, bare_32, _campaign(target, _EXECUTIONS)))
+    # the round in the middle: the machine's mood then hits both sides alike
+    bare, bare_32, best = sorted(rounds, key=lambda one: one[2].executions_per_second / one[0])[_ROUNDS // 2]
     rate = best.executions_per_second
-    bare_rate, bare_rate_32 = (1 / (seconds * target.horizon) for seconds in (bare, bare_32))
     overhead = (best.density_seconds + best.search_seconds + best.store_seconds) / best.seconds
     lines = [
-        Measurement("bare products, float64", bare_rate, "episodes/s"),
-        Measurement("bare products, float32", bare_rate_32, "episodes/s"),
+        Measurement("bare products, float64", bare, "episodes/s"),
+        Measurement("bare products, float32", bare_32, "episodes/s"),
         Measurement(
             "whole campaign, mdpfuzz",
             rate,
             "episodes/s",
             "bare products, float64",
-            rate / bare_rate,
+            rate / bare,
             ">= 50 %",
-            rate / bare_rate >= 0.5,
+            rate / bare >= 0.5,
         ),
-        Measurement(
-            "whole campaign, mdpfuzz", rate, "episodes/s", "bare products, float32", rate / bare_rate_32
-        ),
+        Measurement("whole campaign, mdpfuzz", rate, "episodes/s", "bare products, float32", rate / bare_32),
         Measurement(
             "search + density + store",
             overhead * 100,
@@ -77,18 +76,20 @@ def _campaign(target: Target, executions: int) -> Progress:
             store.close()
 
 
-def _bare_seconds_per_decision(kind: type[np.floating]) -> float:
-    """Nothing but the seven matrix products of 1,024 decisions, on one core."""
+def _bare_rate(kind: type[np.floating], horizon: int) -> float:
+    """Episodes per second if there were nothing but the seven matrix products of a decision, on one core."""
     rng = np.random.default_rng(0)
     layers = [
         (rng.normal(size=(n_in, n_out)) / np.sqrt(n_in)).astype(kind) for n_in, n_out in pairwise(_WIDTHS)
     ]
     rows: NDArray[np.floating] = rng.normal(size=(_ROWS, _WIDTHS[0])).astype(kind)
+    batches = _BARE_EPISODES // _ROWS
 
-    def products() -> None:
-        values = rows
-        for layer in layers:
-            values = values @ layer
+    def episodes() -> None:
+        for _ in range(batches * horizon):
+            values = rows
+            for layer in layers:
+                values = values @ layer
 
     with threadpool_limits(1):
-        return best_seconds(products, 100) / _ROWS
+        return batches * _ROWS / best_seconds(episodes, 1)

@@ -2,6 +2,10 @@
 
 The state is the expected complete sufficient statistics of each component: mass, first and second
 moment. Learning a batch moves them towards the batch's own statistics by a step size; nothing grows.
+
+Plain online EM forgets in one way: points far from all components widen the nearest one, which then
+catches the next far points and moves away with them. So points that are far from everything get a
+component of their own; to make room, the two components that are most alike are merged, moments and all.
 """
 
 from collections.abc import Mapping
@@ -16,6 +20,9 @@ from policyfuzz.density.gaussian import GaussianMixture
 _SMALLEST_MASS = 1e-12
 #: Batch steps of the first fit. The likelihood has levelled off well before on every target we ship.
 _FIRST_FIT_STEPS = 10
+#: A point is far from a component when its squared distance, in the component's own units, exceeds the
+#: mean of those of its own points by this many standard deviations.
+_FAR = 10.0
 #: Points used for the first fit at most; more would cost time and change little.
 _FIRST_FIT_POINTS = 5000
 
@@ -56,12 +63,46 @@ class OnlineMixture:
         return self.mixture.log_density(points)
 
     def learn(self, points: NDArray[np.float64], step: float) -> None:
-        """Move the statistics by `step` in (0, 1] towards those of `points` (n, d)."""
-        mass, first, second = statistics(points, self.mixture.responsibilities(points))
+        """Move the statistics by `step` in (0, 1] towards those of `points` (n, d): plain online EM."""
+        self._move(points, self.mixture.responsibilities(points), step)
+
+    def learn_new(self, points: NDArray[np.float64], step: float) -> None:
+        """As `learn`, but `points` (n, d) far from all components get one of their own."""
+        shares, distances = self.mixture.responsibilities_and_distances(points)
+        dimensions = points.shape[1]
+        is_far = distances.min(axis=1) > dimensions + _FAR * np.sqrt(2 * dimensions)
+        if is_far.any() and len(self.mass) > 1:
+            kept, freed = self._most_alike()
+            shares[:, kept] += shares[:, freed]
+            shares[:, freed] = 0.0
+            shares[is_far] = 0.0
+            shares[is_far, freed] = 1.0
+            for part in (self.mass, self.first, self.second):
+                part[kept] += part[freed]
+                part[freed] = 0.0
+        self._move(points, shares, step)
+
+    def _move(self, points: NDArray[np.float64], shares: NDArray[np.float64], step: float) -> None:
+        mass, first, second = statistics(points, shares)
         self.mass = (1 - step) * self.mass + step * mass
         self.first = (1 - step) * self.first + step * first
         self.second = (1 - step) * self.second + step * second
         self.mixture = self._mixture()
+
+    def _most_alike(self) -> tuple[int, int]:
+        """The two components whose merger changes the mixture least (by Runnalls' bound, 2007)."""
+        weights, means, covariances = self.moments()
+        first, second = np.triu_indices(len(weights), 1)
+        mass = weights[first] + weights[second]
+        share = (weights[first] / mass)[:, None, None]
+        apart = means[first] - means[second]
+        merged = share * covariances[first] + (1 - share) * covariances[second]
+        merged += share * (1 - share) * apart[:, :, None] * apart[:, None, :]
+        log_det = 2 * self.mixture.log_diagonals.sum(axis=1)
+        cost = mass * np.linalg.slogdet(merged)[1]
+        cost -= weights[first] * log_det[first] + weights[second] * log_det[second]
+        best = int(cost.argmin())
+        return int(first[best]), int(second[best])
 
     def with_axes(self, axes: NDArray[np.int64], dimensions: int) -> "OnlineMixture":
         """The same mixture over `dimensions` coordinates: its own are `axes` (d,), the others were zero."""
@@ -88,11 +129,19 @@ class OnlineMixture:
         return self.mass / self.mass.sum(), means, covariances
 
     def _mixture(self) -> GaussianMixture:
-        scale = np.maximum(1.0, _SMALLEST_MASS / np.maximum(self.mass, np.finfo(np.float64).tiny))
-        self.mass = self.mass * scale
-        self.first = self.first * scale[:, None]
-        self.second = self.second * scale[:, None, None]
+        self._keep_alive()
         return GaussianMixture.from_moments(*self.moments(), floor=self.regularisation)
+
+    def _keep_alive(self) -> None:
+        """Lift tiny masses, moments along with them; a component of no mass at all gets the shape of all."""
+        total = self.mass.sum()
+        empty = self.mass < np.finfo(np.float64).tiny
+        scale = np.maximum(1.0, _SMALLEST_MASS / np.where(empty, 1.0, self.mass))
+        self.mass = np.where(empty, _SMALLEST_MASS, self.mass * scale)
+        share = _SMALLEST_MASS / total
+        self.first = np.where(empty[:, None], share * self.first.sum(axis=0), self.first * scale[:, None])
+        scale = scale[:, None, None]
+        self.second = np.where(empty[:, None, None], share * self.second.sum(axis=0), self.second * scale)
 
 
 def statistics(

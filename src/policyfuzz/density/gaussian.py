@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LOG_TWO_PI = float(np.log(2 * np.pi))
+#: Eigenvalues this much smaller than the largest are rounding; a factor could not be computed with them.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianMixture:
     """A mixture of k Gaussians over d dimensions, held in the form that scoring needs."""
 
-    log_norms: NDArray[np.float64]  #: (k,) log weight - d/2 log 2pi - log det of the Cholesky factor
+    log_weights: NDArray[np.float64]  #: (k,)
+    log_diagonals: NDArray[np.float64]  #: (k, d) logs of the diagonals of the Cholesky factors
     whiteners: NDArray[np.float64]  #: (k·d, d) inverse Cholesky factors, one below the other
     offsets: NDArray[np.float64]  #: (k·d,) whitened means
 
@@ -32,39 +35,67 @@ class GaussianMixture:
         Eigenvalues below `floor` are raised to it where a covariance is not positive definite.
         """
         factors = cholesky(covariances, floor)
-        whiteners = np.asarray(np.linalg.inv(factors), np.float64)
-        log_det = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        whiteners = np.tril(np.linalg.inv(factors))
         components, dimensions = means.shape
         return cls(
-            log_norms=np.log(weights) - 0.5 * dimensions * _LOG_TWO_PI - log_det,
-            whiteners=whiteners.reshape(components * dimensions, dimensions),
+            log_weights=np.log(weights),
+            log_diagonals=np.log(np.diagonal(factors, axis1=1, axis2=2)),
+            whiteners=np.ascontiguousarray(whiteners.reshape(components * dimensions, dimensions)),
             offsets=np.einsum("kij,kj->ki", whiteners, means).reshape(-1),
         )
 
     def in_units(self, units: NDArray[np.float64]) -> "GaussianMixture":
         """The same function of points that are given in other `units` (d,): u instead of u / units."""
-        return GaussianMixture(self.log_norms, self.whiteners / units, self.offsets)
+        return GaussianMixture(self.log_weights, self.log_diagonals, self.whiteners / units, self.offsets)
 
     def log_density(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) log-density at `points` (n, d)."""
-        return self._score(points, components=False)[0]
+        return self._score(points)[0]
+
+    def log_density_with_marginal(
+        self, points: NDArray[np.float64], marginal: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(n,) log-density at `points` (n, d), and (n,) that of their first `marginal` coordinates alone."""
+        return self._score(points, marginal)[:2]
 
     def responsibilities(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, k) share of each component in the density at `points` (n, d); rows sum to one."""
-        sums, joint = self._score(points, components=True)
-        return np.exp(joint - sums).T
+        return self.responsibilities_and_distances(points)[0]
+
+    def responsibilities_and_distances(
+        self, points: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(n, k) responsibilities, and (n, k) squared distances in each component's own units."""
+        sums, _, joint = self._score(points, components=True)
+        log_norms = self._log_norms(self.log_diagonals.shape[1])
+        return np.exp(joint - sums).T, 2 * (log_norms - joint.T)
 
     def _score(
-        self, points: NDArray[np.float64], components: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(n,) log-density, and (k, n) its log parts by component if wanted, else (k, 0)."""
+        self, points: NDArray[np.float64], marginal: int = 0, components: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """(n,) log-density, (n,) its marginal and (k, n) its log parts by component, each if wanted."""
         from policyfuzz.density import kernel
 
-        sums = np.empty(len(points))
-        joint = np.empty((len(self.log_norms), len(points) if components else 0))
-        columns = np.ascontiguousarray(points.T, np.float64)
-        kernel.score(self.whiteners, self.offsets, self.log_norms, columns, sums, joint)
-        return sums, joint
+        count = len(points)
+        sums, marginal_sums = np.empty(count), np.empty(count if marginal else 0)
+        joint = np.empty((len(self.log_weights), count if components else 0))
+        kernel.score(
+            self.whiteners,
+            self.offsets,
+            self._log_norms(self.log_diagonals.shape[1]),
+            self._log_norms(marginal),
+            marginal,
+            np.ascontiguousarray(points.T, np.float64),
+            sums,
+            marginal_sums,
+            joint,
+        )
+        return sums, marginal_sums, joint
+
+    def _log_norms(self, dimensions: int) -> NDArray[np.float64]:
+        """(k,) log weight and log normaliser of the first `dimensions` coordinates."""
+        log_det = self.log_diagonals[:, :dimensions].sum(axis=1)
+        return np.asarray(self.log_weights - 0.5 * dimensions * _LOG_TWO_PI - log_det)
 
 
 def cholesky(covariances: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
@@ -73,6 +104,6 @@ def cholesky(covariances: NDArray[np.float64], floor: float) -> NDArray[np.float
         return np.asarray(np.linalg.cholesky(covariances), np.float64)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(covariances)
-        lifted = np.maximum(values, max(floor, np.finfo(np.float64).tiny))
-        rebuilt = (vectors * lifted[:, None, :]) @ vectors.swapaxes(1, 2)
+        least = np.maximum(max(floor, np.finfo(np.float64).tiny), _ROUNDING * values[:, -1:])
+        rebuilt = (vectors * np.maximum(values, least)[:, None, :]) @ vectors.swapaxes(1, 2)
         return np.asarray(np.linalg.cholesky(rebuilt), np.float64)

@@ -21,7 +21,7 @@ class Opinion:
 
 
 class Guide(Protocol):
-    """Sees every execution that did not crash, once, and says which are worth keeping."""
+    """Sees every sample and mutant once, crashed ones too, and says which are worth keeping."""
 
     def consider(
         self,
@@ -63,7 +63,7 @@ class FreshnessSettings:
 
     quantile: float = 0.05  #: share of recent sequences that are called fresh
     threshold: float | None = None  #: tau in the paper: a fixed log-density per state instead
-    memory: int = 4096  #: recent sequences whose densities place the quantile
+    memory: int = 2048  #: recent sequences whose densities place the quantile
 
 
 @dataclass(slots=True)
@@ -74,38 +74,34 @@ class FreshnessGuide:
     settings: FreshnessSettings = field(default_factory=FreshnessSettings)
     clock: TimeSplit = field(default_factory=TimeSplit)
     density: SequenceDensity = field(init=False)
-    _recent: NDArray[np.float64] = field(init=False)
+    threshold: float = field(init=False)  #: log-density per state below which a sequence is fresh
     fresh_share: float = field(init=False, default=np.nan)  #: of the last executions considered
+    _recent: NDArray[np.float64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.density = SequenceDensity(self.density_settings)
-        self._recent = np.empty(0)
-
-    @property
-    def threshold(self) -> float:
-        """Log-density per state below which a sequence is fresh."""
-        if self.settings.threshold is not None:
-            return self.settings.threshold
-        return float(np.quantile(self._recent, self.settings.quantile)) if len(self._recent) else np.inf
+        self._remember(np.empty(0))
 
     def consider(
         self, executions: Executions, parent_returns: NDArray[np.float64], rng: np.random.Generator
     ) -> Opinion:
         with self.clock.activity("density"):
             states, lengths = executions.states, executions.lengths
-            if len(executions) == 0:
-                return Opinion(np.zeros(0, np.bool_), np.empty(0))
             if not self.density.is_fitted:
-                self.density.learn(states, lengths, rng)
+                finite = np.asarray(np.isfinite(states).all(axis=(1, 2)))
+                self.density.learn(states[finite], lengths[finite], rng)
+                if not self.density.is_fitted:
+                    return Opinion(np.zeros(len(states), np.bool_), np.full(len(states), np.nan))
                 log_density = self.density.mean_log_density(states, lengths)
-                fresh = np.ones(len(executions), np.bool_)
+                fresh = finite
             else:
+                # a sequence with NaN in it has density NaN: it is neither fresh nor learnt
                 log_density = self.density.mean_log_density(states, lengths)
                 fresh = log_density < self.threshold
-                learnt = fresh | np.isnan(parent_returns)
+                learnt = fresh | (np.isnan(parent_returns) & ~np.isnan(log_density))
                 self.density.learn(states[learnt], lengths[learnt], rng)
-            self._recent = np.concatenate([self._recent, log_density])[-self.settings.memory :]
-            self.fresh_share = float(fresh.mean())
+            self._remember(np.concatenate([self._recent, log_density[~np.isnan(log_density)]]))
+            self.fresh_share = float(fresh.mean()) if len(fresh) else np.nan
             return Opinion(fresh, log_density)
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -114,5 +110,15 @@ class FreshnessGuide:
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         density = {name: array for name, array in state.items() if name not in ("recent", "fresh_share")}
         self.density = SequenceDensity.from_state(density, self.density_settings)
-        self._recent = state["recent"]
+        self._remember(state["recent"])
         self.fresh_share = float(state["fresh_share"][0])
+
+    def _remember(self, log_density: NDArray[np.float64]) -> None:
+        """Keep the latest of `log_density` (n,), and place the threshold by them."""
+        self._recent = log_density[-self.settings.memory :]
+        if self.settings.threshold is not None:
+            self.threshold = self.settings.threshold
+        elif len(self._recent):
+            self.threshold = float(np.quantile(self._recent, self.settings.quantile))
+        else:
+            self.threshold = np.inf

@@ -1,0 +1,348 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from policyfuzz.density import sequence
+from policyfuzz.density.sequence import DensitySettings, SequenceDensity
+
+some_examples = settings(max_examples=30, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def walks(rng, count, steps, dimensions, start=0.0):
+    """(count, steps, d) random walks that begin around `start`."""
+    begin = start + rng.normal(size=(count, 1, dimensions))
+    return begin + np.cumsum(0.2 * rng.normal(size=(count, steps, dimensions)), axis=1)
+
+
+def whole(states):
+    """(n,) lengths of sequences that all go on to the end."""
+    return np.full(len(states), states.shape[1])
+
+
+def learnt(states, lengths=None, seed=0, **options):
+    density = SequenceDensity(DensitySettings(**options))
+    density.learn(states, whole(states) if lengths is None else lengths, np.random.default_rng(seed))
+    return density
+
+
+def scipy_log_density(weights, means, covariances, points):
+    parts = [
+        np.log(weight) + np.atleast_1d(multivariate_normal(mean, covariance).logpdf(points))
+        for weight, mean, covariance in zip(weights, means, covariances, strict=True)
+    ]
+    return logsumexp(np.stack(parts, axis=1), axis=1)
+
+
+def pair_moments(density, dimensions):
+    """Moments of the learnt mixture over [S_t, S_t+1] in standardised units.
+
+    It is held over (S_t, scaled increment), without increments of coordinates that have never moved:
+    those are zero with the regularising variance.
+    """
+    state, pairs = density.state(), density.pairs
+    weights, held_means, held_covariances = pairs.moments()
+    held = np.concatenate([np.arange(dimensions), dimensions + state["moving"]])
+    means = np.zeros((len(weights), 2 * dimensions))
+    means[:, held] = held_means
+    covariances = np.tile(pairs.regularisation * np.eye(2 * dimensions), (len(weights), 1, 1))
+    covariances[:, held[:, None], held] = held_covariances
+    identity, zero = np.eye(dimensions), np.zeros((dimensions, dimensions))
+    to_pair = np.block([[identity, zero], [identity, np.diag(state["increment_scale"])]])
+    return weights, means @ to_pair.T, to_pair @ covariances @ to_pair.T
+
+
+def direct_mean_log_density(density, states, lengths):
+    """log s(S_0) + sum of (log c([S_t, S_t+1]) - log s(S_t)), per state, in standardised units."""
+    units, dimensions = density.state(), states.shape[2]
+    pairs = weights, means, covariances = pair_moments(density, dimensions)
+    singles = weights, means[:, :dimensions], covariances[:, :dimensions, :dimensions]
+    result = []
+    for row, length in zip(states, lengths, strict=True):
+        path = (row[:length] - units["location"]) / units["scale"]
+        log_density = scipy_log_density(*singles, path[:1])[0]
+        if length > 1:
+            log_density += scipy_log_density(*pairs, np.hstack([path[:-1], path[1:]])).sum()
+            log_density -= scipy_log_density(*singles, path[:-1]).sum()
+        result.append(log_density / length)
+    return np.array(result)
+
+
+@some_examples
+@given(seeds, st.integers(1, 3), st.integers(1, 4), st.integers(1, 20))
+def test_log_density_equals_the_direct_formula(seed, dimensions, components, count):
+    rng = np.random.default_rng(seed)
+    density = learnt(walks(rng, 30, 8, dimensions), components=components)
+    states, lengths = walks(rng, count, 8, dimensions), rng.integers(1, 9, count)
+    np.testing.assert_allclose(
+        density.mean_log_density(states, lengths),
+        direct_mean_log_density(density, states, lengths),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+def test_log_density_equals_the_direct_formula_when_a_batch_is_larger_than_a_chunk():
+    rng = np.random.default_rng(0)
+    density = learnt(walks(rng, 30, 64, 2), components=2)
+    states = walks(rng, 140, 64, 2)  # 64 whole sequences fill the first chunk exactly
+    lengths = np.concatenate([np.full(64, 64), rng.integers(1, 65, 76)])
+    assert lengths.sum() > 1.5 * sequence._CHUNK
+    np.testing.assert_allclose(
+        density.mean_log_density(states, lengths),
+        direct_mean_log_density(density, states, lengths),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+def test_log_density_equals_the_direct_formula_when_a_coordinate_rests_and_later_moves():
+    rng = np.random.default_rng(0)
+    resting = walks(rng, 40, 8, 3)
+    resting[:, :, 1] = resting[:, :1, 1]
+    density, moving = learnt(resting, components=2), walks(rng, 10, 8, 3)
+    for _ in range(2):
+        for states in (resting, moving):
+            lengths = rng.integers(1, 9, len(states))
+            np.testing.assert_allclose(
+                density.mean_log_density(states, lengths),
+                direct_mean_log_density(density, states, lengths),
+                rtol=1e-9,
+                atol=1e-9,
+            )
+        density.learn(moving, whole(moving), rng)
+
+
+@some_examples
+@given(seeds, st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(1, 60))
+def test_log_density_does_not_depend_on_where_chunks_end(seed, lengths, chunk):
+    rng = np.random.default_rng(seed)
+    density = learnt(walks(rng, 20, 9, 2), components=2)
+    states, lengths = walks(rng, len(lengths), 9, 2), np.array(lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sequence, "_CHUNK", chunk)
+        chunked = density.mean_log_density(states, lengths)
+    np.testing.assert_allclose(chunked, density.mean_log_density(states, lengths), rtol=1e-12, atol=1e-12)
+
+
+def test_log_density_of_a_sequence_is_the_same_when_it_is_scored_alone():
+    rng = np.random.default_rng(0)
+    density = learnt(walks(rng, 30, 12, 3))
+    states, lengths = walks(rng, 20, 12, 3), rng.integers(1, 13, 20)
+    alone = [density.mean_log_density(states[i : i + 1], lengths[i : i + 1])[0] for i in range(len(states))]
+    np.testing.assert_allclose(density.mean_log_density(states, lengths), alone, rtol=1e-12)
+
+
+def test_log_density_of_no_sequences_is_empty():
+    density = learnt(walks(np.random.default_rng(0), 30, 5, 2))
+    assert density.mean_log_density(np.empty((0, 5, 2)), np.empty(0, np.int64)).shape == (0,)
+
+
+def test_what_lies_behind_the_end_of_a_sequence_does_not_matter():
+    rng = np.random.default_rng(0)
+    states, lengths = walks(rng, 20, 9, 2), rng.integers(1, 10, 20)
+    padded = np.where(np.arange(9)[None, :, None] < lengths[:, None, None], states, np.nan)
+    first, second = learnt(states, lengths), learnt(padded, lengths)
+    first.learn(states, lengths, np.random.default_rng(1))
+    second.learn(padded, lengths, np.random.default_rng(1))
+    np.testing.assert_array_equal(
+        first.mean_log_density(states, lengths), second.mean_log_density(padded, lengths)
+    )
+
+
+def test_units_of_the_states_do_not_matter():
+    rng = np.random.default_rng(0)
+    states = walks(rng, 30, 10, 3)
+    units = np.array([2.0**-20, 1.0, 2.0**20])  # powers of two change no bits
+    np.testing.assert_allclose(
+        learnt(states * units).mean_log_density(states * units, whole(states)),
+        learnt(states).mean_log_density(states, whole(states)),
+        rtol=1e-9,
+    )
+
+
+def test_scoring_twice_gives_the_same_bits_and_changes_nothing():
+    rng = np.random.default_rng(0)
+    density, states = learnt(walks(rng, 30, 10, 3)), walks(rng, 10, 10, 3)
+    before, copy = {name: array.copy() for name, array in density.state().items()}, states.copy()
+    first = density.mean_log_density(states, whole(states))
+    second = density.mean_log_density(states, whole(states))
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(states, copy)
+    for name, array in density.state().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_scoring_is_refused_when_nothing_was_learnt():
+    with pytest.raises(RuntimeError, match="learnt nothing"):
+        SequenceDensity(DensitySettings()).mean_log_density(np.zeros((1, 2, 3)), np.array([2]))
+
+
+def test_learning_no_sequences_changes_nothing():
+    density = learnt(walks(np.random.default_rng(0), 20, 5, 2))
+    before = {name: array.copy() for name, array in density.state().items()}
+    density.learn(np.empty((0, 5, 2)), np.empty(0, np.int64), np.random.default_rng(0))
+    for name, array in density.state().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_online_statistics_equal_those_of_one_batch_when_nothing_is_forgotten():
+    rng = np.random.default_rng(0)
+    states = walks(rng, 60, 10, 2)
+    density = learnt(states[:20], components=1)
+    for start, end in ((20, 25), (25, 26), (26, 60)):
+        density.learn(states[start:end], np.full(end - start, 10), rng)
+    units, mixture = density.state(), density.pairs
+    scaled = (states - units["location"]) / units["scale"]
+    steps = np.diff(scaled, axis=1) / units["increment_scale"]
+    expected = np.concatenate([scaled[:, :-1], steps], axis=2).reshape(-1, 4)
+    np.testing.assert_allclose(mixture.first[0], expected.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(mixture.second[0], expected.T @ expected / len(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "steps", "dimensions"),
+    [(4, 1000, 2), (20, 30, 1), (4, 20, 100), (1, 1, 3), (1, 2, 1), (2, 1, 2)],
+)
+def test_scores_are_finite_when_sequences_have_an_extreme_shape(count, steps, dimensions):
+    states = walks(np.random.default_rng(0), count, steps, dimensions)
+    density = learnt(states)
+    for _ in range(3):
+        assert np.isfinite(density.mean_log_density(states, whole(states))).all()
+        density.learn(states, whole(states), np.random.default_rng(1))
+
+
+def test_scores_are_finite_when_every_state_is_the_same():
+    states = np.full((5, 10, 3), 7.0)
+    density = learnt(states)
+    density.learn(states, whole(states), np.random.default_rng(1))
+    assert np.isfinite(density.mean_log_density(states, whole(states))).all()
+    assert np.isfinite(density.mean_log_density(states + 1, whole(states))).all()
+
+
+def test_scores_are_finite_when_every_sequence_stands_still():
+    states = np.repeat(np.random.default_rng(0).normal(size=(5, 1, 3)), 10, axis=1)
+    density = learnt(states)
+    density.learn(states, whole(states), np.random.default_rng(1))
+    assert np.isfinite(density.mean_log_density(states, whole(states))).all()
+
+
+def test_scores_are_finite_when_one_coordinate_never_changes():
+    states = walks(np.random.default_rng(0), 20, 10, 3)
+    states[:, :, 1] = 1234.5
+    density = learnt(states)
+    changed = states.copy()
+    changed[:, :, 1] += 1.0
+    assert np.isfinite(density.mean_log_density(states, whole(states))).all()
+    assert np.isfinite(density.mean_log_density(changed, whole(states))).all()
+
+
+def outliers(dimensions, kind):
+    """(2, 10, d) the wildest numbers."""
+    states = np.full((2, 10, dimensions), 1e300)
+    if kind == "alternating":
+        states[:, ::2] *= -1
+    if kind == "infinite":
+        states[:] = np.inf
+    return states
+
+
+@pytest.mark.parametrize("kind", ["constant", "alternating", "infinite"])
+@pytest.mark.parametrize("unit", [1.0, 1e-12, 1e12])
+@pytest.mark.parametrize("dimensions", [1, 3])
+def test_scores_are_finite_when_states_are_wild_outliers(dimensions, unit, kind):
+    density = learnt(unit * walks(np.random.default_rng(0), 30, 10, dimensions))
+    states = outliers(dimensions, kind)
+    assert np.isfinite(density.mean_log_density(states, whole(states))).all()
+
+
+@pytest.mark.parametrize("kind", ["constant", "alternating"])
+@pytest.mark.parametrize("dimensions", [1, 3, 20])
+def test_scores_are_finite_when_wild_outliers_were_learnt(dimensions, kind):
+    states = walks(np.random.default_rng(0), 30, 10, dimensions)
+    density, far = learnt(states), outliers(dimensions, kind)
+    for _ in range(5):
+        density.learn(far, whole(far), np.random.default_rng(1))
+    assert np.isfinite(density.mean_log_density(far, whole(far))).all()
+    assert np.isfinite(density.mean_log_density(states, whole(states))).all()
+
+
+@pytest.mark.parametrize("deviations", [10.0, 1e3, 1e300])
+@pytest.mark.parametrize("dimensions", [1, 2, 5])
+def test_a_sequence_is_fresher_than_all_learnt_ones_when_it_is_far_from_them(dimensions, deviations):
+    states = walks(np.random.default_rng(0), 50, 20, dimensions)
+    density = learnt(states)
+    far = states[:10] + deviations * states.std()
+    least = density.mean_log_density(states, whole(states)).min()
+    assert density.mean_log_density(far, whole(far)).max() < least
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_fresh_sequence_becomes_less_fresh_when_it_is_learnt(seed):
+    rng = np.random.default_rng(seed)
+    density = learnt(walks(rng, 100, 20, 2), seed=seed)
+    fresh = walks(rng, 1, 20, 2, start=[6.0, -6.0])
+    before = density.mean_log_density(fresh, whole(fresh))
+    density.learn(fresh, whole(fresh), rng)
+    assert density.mean_log_density(fresh, whole(fresh)) > before
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_learnt_sequence_stays_less_fresh_when_many_others_far_away_are_learnt(seed):
+    rng = np.random.default_rng(seed)
+    density = learnt(walks(rng, 100, 20, 2), seed=seed)
+    fresh = walks(rng, 1, 20, 2, start=[6.0, -6.0])
+    before = density.mean_log_density(fresh, whole(fresh))
+    density.learn(fresh, whole(fresh), rng)
+    for _ in range(20):
+        others = walks(rng, 500, 20, 2, start=[-8.0, 8.0])
+        density.learn(others, whole(others), rng)
+    assert density.learnt_sequences > 10_000
+    assert density.mean_log_density(fresh, whole(fresh)) > before
+
+
+def test_a_restored_density_continues_bit_for_bit():
+    rng = np.random.default_rng(0)
+    settings = DensitySettings(forgetting=0.01)
+    original = SequenceDensity(settings)
+    states, lengths = walks(rng, 30, 10, 3), rng.integers(1, 11, 30)
+    original.learn(states, lengths, rng)
+    restored = SequenceDensity.from_state(original.state(), settings)
+    for _ in range(4):
+        states, lengths = walks(rng, 30, 10, 3), rng.integers(1, 11, 30)
+        original.learn(states, lengths, np.random.default_rng(1))
+        restored.learn(states, lengths, np.random.default_rng(1))
+        np.testing.assert_array_equal(
+            restored.mean_log_density(states, lengths), original.mean_log_density(states, lengths)
+        )
+    assert restored.learnt_sequences == original.learnt_sequences
+
+
+def test_a_density_restored_from_nothing_has_learnt_nothing():
+    settings = DensitySettings()
+    restored = SequenceDensity.from_state(SequenceDensity(settings).state(), settings)
+    assert not restored.is_fitted
+
+
+def test_state_does_not_grow_when_more_is_learnt():
+    rng = np.random.default_rng(0)
+    density = learnt(walks(rng, 30, 10, 2))
+    sizes = {name: array.nbytes for name, array in density.state().items()}
+    for _ in range(20):
+        states = walks(rng, 50, 10, 2, start=rng.normal(size=2) * 10)
+        density.learn(states, whole(states), rng)
+    assert {name: array.nbytes for name, array in density.state().items()} == sizes
+
+
+def test_scores_are_finite_when_components_are_forgotten_for_very_many_steps():
+    rng = np.random.default_rng(0)
+    first = np.concatenate([walks(rng, 20, 5, 2), walks(rng, 20, 5, 2, start=50.0)])
+    density = learnt(first, components=4, forgetting=0.05)
+    states = walks(rng, 20, 5, 2)
+    for _ in range(2000):
+        density.learn(states, whole(states), rng)
+    assert np.isfinite(density.mean_log_density(first, whole(first))).all()
+    assert all(np.isfinite(array).all() for array in density.state().values())
