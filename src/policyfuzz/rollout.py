@@ -57,10 +57,12 @@ def rollout(
 
     The return follows r <- `decay` · r + reward at every step.
     """
-    parts = [
-        _rollout_at_once(simulator, policy, oracle, inputs[part], seeds[part], horizon, decay, observer)
-        for part in _parts(len(inputs), simulator.capacity)
-    ]
+    parts = []
+    for part in _parts(len(inputs), simulator.capacity):
+        watch = observer if observer is None or part.start == 0 else _shifted(observer, part.start)
+        parts.append(
+            _rollout_at_once(simulator, policy, oracle, inputs[part], seeds[part], horizon, decay, watch)
+        )
     return parts[0] if len(parts) == 1 else _concatenate(parts)
 
 
@@ -114,6 +116,11 @@ def _parts(count: int, capacity: int | None) -> Iterator[slice]:
     size = max(count, 1) if capacity is None else capacity
     for start in range(0, max(count, 1), size):
         yield slice(start, start + size)
+
+
+def _shifted(observer: Observer, start: int) -> Observer:
+    """`observer` of a part of the batch that begins at row `start`."""
+    return lambda step, rows, actions, frame: observer(step, rows + start, actions, frame)
 
 
 def _concatenate(parts: list[Executions]) -> Executions:

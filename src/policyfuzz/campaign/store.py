@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -183,8 +182,9 @@ class CampaignWriter(CampaignReader):
     def _write(self, record: BatchRecord) -> None:
         columns = [str(dimension["column"]) for dimension in self.dimensions]
         run, run_many = self._connection.execute, self._connection.executemany
-        progress = tuple(_null_if_nan(value) for value in dataclasses.astuple(record.progress))
-        run(schema.insert_statement("batches", list(schema.BATCH_COLUMNS)), progress)
+        # SQLite stores NaN as NULL by itself
+        totals = dataclasses.astuple(record.progress)
+        run(schema.insert_statement("batches", list(schema.BATCH_COLUMNS)), totals)
         run_many(
             schema.insert_statement("findings", [*schema.FINDING_COLUMNS, *columns]),
             [_finding_row(finding) for finding in record.findings],
@@ -269,6 +269,8 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, timeout=30)
         # survives a killed process; only a power failure may cost the last batches
         connection.execute("PRAGMA synchronous = NORMAL")
+        # pages (of 4 kB); the state is rewritten with every batch, so copying it back rarely saves time
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
         return connection
     except sqlite3.Error as error:
         raise CampaignError(f"cannot open {path}: {error}", hint="is the folder writable?") from error
@@ -341,14 +343,10 @@ def _seed_rows(record: BatchRecord) -> Iterator[tuple[Any, ...]]:
         range(record.first_seed, record.first_seed + len(record.seed_inputs)),
         [None if parent < 0 else parent for parent in columns["parent"].tolist()],
         columns["return"].tolist(),
-        [_null_if_nan(value) for value in columns["energy"].tolist()],
-        [_null_if_nan(value) for value in columns["log_density"].tolist()],
+        columns["energy"].tolist(),
+        columns["log_density"].tolist(),
         record.seed_inputs.tolist(),
         strict=True,
     )
     for number, parent, episode_return, energy, log_density, row in table:
         yield (number, parent, episode_return, energy, log_density, progress.batch, progress.seconds, *row)
-
-
-def _null_if_nan(value: Any) -> Any:
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -6,6 +6,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.errors import UsageError
+
 Column = NDArray[np.float64]
 
 #: Noise of a dimension that names none, as a share of its range.
@@ -54,6 +56,13 @@ class Dimension(Protocol):
         ...
 
 
+def _check_bounds(name: str, is_right: bool, low: float, high: float) -> None:
+    if not is_right or not np.isfinite([low, high]).all():
+        raise UsageError(
+            f"dimension {name!r} goes from {low} to {high}", hint="give finite bounds, low first"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Real:
     """A number between `low` and `high`."""
@@ -66,6 +75,9 @@ class Real:
 
     kind: ClassVar[str] = "real"
     is_periodic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.name, self.low < self.high, self.low, self.high)
 
     def to_unit(self, values: Column) -> Column:
         return (values - self.low) / (self.high - self.low)
@@ -125,6 +137,9 @@ class Integer:
 
     kind: ClassVar[str] = "integer"
     is_periodic: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.name, self.low <= self.high, self.low, self.high)
 
     def to_unit(self, values: Column) -> Column:
         return (values - self.low + 0.5) / (self.high - self.low + 1)

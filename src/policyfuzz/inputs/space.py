@@ -11,6 +11,10 @@ from policyfuzz.inputs.dimensions import Dimension
 
 Inputs = NDArray[np.float64]
 
+#: Draws of noise for an input before it is left as it is. One discrete dimension alone changes once in
+#: ten draws, so this fails less than once in a thousand.
+_TRIES_TO_CHANGE = 70
+
 
 @dataclass(frozen=True, slots=True)
 class InputSpace:
@@ -53,8 +57,18 @@ class InputSpace:
         return valid if self.constraint is None else valid & self.constraint(inputs)
 
     def perturb(self, inputs: Inputs, rng: np.random.Generator) -> Inputs:
-        """`inputs` (n, d) with small noise in every dimension; the result may be invalid."""
-        return self._map([dimension.perturb for dimension in self.dimensions], inputs, rng)
+        """`inputs` (n, d) with small noise in every dimension; the result may be invalid.
+
+        Noise that changes nothing, as it may in discrete dimensions, is drawn again.
+        """
+        noise = [dimension.perturb for dimension in self.dimensions]
+        changed = self._map(noise, inputs, rng)
+        for _ in range(_TRIES_TO_CHANGE):
+            same = np.flatnonzero((changed == inputs).all(axis=1))
+            if len(same) == 0:
+                break
+            changed[same] = self._map(noise, inputs[same], rng)
+        return changed
 
     def to_unit(self, inputs: Inputs) -> Inputs:
         """Coordinates (n, d) of `inputs` (n, d) in the unit cube."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ class MlpBank:
         cls, parameters: NDArray[Any], sizes: tuple[int, ...], hidden: str = "relu", output: str = "linear"
     ) -> "MlpBank":
         """Build a bank from flat `parameters` (networks, p), which must be finite."""
+        wanted = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+        if parameters.ndim != 2 or parameters.shape[1] != wanted:
+            raise PolicyError(
+                f"parameters have shape {parameters.shape}, expected (networks, {wanted}) for widths {sizes}",
+                hint="the file is damaged, or its sizes belong to other networks",
+            )
         finite = np.isfinite(parameters).all(axis=1)
         if not finite.all():
             raise PolicyError(
@@ -62,6 +69,11 @@ class MlpBank:
         """Map `inputs` (n, in) through networks `which` (n,) to outputs (n, out)."""
         from policyfuzz.policies.mlp_kernel import forward
 
+        if inputs.ndim != 2 or inputs.shape[1] != self.sizes[0]:
+            raise PolicyError(
+                f"observations have shape {inputs.shape}, the networks expect (n, {self.sizes[0]})",
+                hint="does this policy belong to this target?",
+            )
         outputs = np.empty((len(inputs), self.sizes[-1]))
         forward(
             self.parameters,

@@ -11,9 +11,14 @@ from policyfuzz.errors import PolicyError
 #: Operators that do not change the values of a vector.
 _SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Constant"}
 
+Layer = tuple[NDArray[Any], NDArray[Any]]
 
-def read_onnx(path: Path) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Layers (weights (in, out), bias (out,)) of the network in `path`, ReLU between them."""
+
+def read_onnx(path: Path) -> list[Layer]:
+    """Layers (weights (in, out), bias (out,)) of the network in `path`, ReLU between them.
+
+    Anything that is not such a chain is refused, so that no network is loaded as another one.
+    """
     try:
         import onnx
         from onnx import numpy_helper
@@ -26,36 +31,83 @@ def read_onnx(path: Path) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     except Exception as error:  # the parser raises its own undocumented types
         raise PolicyError(f"{path} is not an ONNX file: {error}") from error
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    layers: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    chain = _Chain(path)
     for node in graph.node:
-        given = [constants.get(name) for name in node.input]
-        if node.op_type == "MatMul" and given[0] is not None:
-            layers.append((given[0].T, np.zeros(given[0].shape[0])))
-        elif node.op_type == "MatMul" and given[1] is not None:
-            layers.append((given[1], np.zeros(given[1].shape[1])))
-        elif node.op_type == "Gemm" and given[1] is not None:
-            transposed = any(item.name == "transB" and item.i for item in node.attribute)
-            weights = given[1].T if transposed else given[1]
-            bias = np.zeros(weights.shape[1]) if len(given) < 3 or given[2] is None else given[2]
-            layers.append((weights, bias.ravel()))
-        elif node.op_type in ("Add", "Sub") and layers:
-            constant = next((value for value in given if value is not None), None)
-            if constant is None:
-                raise _unsupported(path, "Add of two computed values")
-            sign = 1 if node.op_type == "Add" else -1
-            weights, bias = layers[-1]
-            layers[-1] = (weights, bias + sign * constant.ravel())
-        elif node.op_type == "Sub" and given[1] is not None and not given[1].any():
-            continue
-        elif node.op_type != "Relu" and node.op_type not in _SHAPE_ONLY:
-            raise _unsupported(path, node.op_type)
-    if not layers:
-        raise _unsupported(path, "no layers")
-    return layers
+        chain.add(node, [constants.get(name) for name in node.input])
+    return chain.finish()
 
 
-def _unsupported(path: Path, what: str) -> PolicyError:
-    return PolicyError(
-        f"{path.name} is not a plain ReLU network: {what}",
-        hint="expected MatMul or Gemm, Add and Relu only",
-    )
+class _Chain:
+    """Puts layers together node by node."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._layers: list[Layer] = []
+        self._is_open = False  #: the last layer may still get a bias
+        self._has_relu = True  #: a new layer may begin
+
+    def add(self, node: Any, given: list[NDArray[Any] | None]) -> None:
+        """Take the next node; `given` are its inputs, None where they are computed."""
+        kind = node.op_type
+        if kind in ("MatMul", "Gemm"):
+            self._add_layer(_matmul(given) if kind == "MatMul" else _gemm(node, given), kind)
+        elif kind in ("Add", "Sub") and self._is_open:
+            self._add_bias(kind, given)
+        elif kind == "Relu" and self._is_open:
+            self._is_open, self._has_relu = False, True
+        elif (
+            kind == "Sub"
+            and not self._layers
+            and len(given) > 1
+            and given[1] is not None
+            and not given[1].any()
+        ):
+            return  # the inputs are shifted by nothing
+        elif kind not in _SHAPE_ONLY:
+            raise self._unsupported(f"{kind} where it stands")
+
+    def finish(self) -> list[Layer]:
+        """All layers, once all nodes have been added."""
+        if not self._layers:
+            raise self._unsupported("no layers")
+        if self._has_relu:
+            raise self._unsupported("Relu at the end")
+        return self._layers
+
+    def _add_layer(self, layer: Layer | None, kind: str) -> None:
+        if layer is None or not self._has_relu:
+            raise self._unsupported(f"{kind} without constant weights or without Relu before it")
+        self._layers.append(layer)
+        self._is_open, self._has_relu = True, False
+
+    def _add_bias(self, kind: str, given: list[NDArray[Any] | None]) -> None:
+        constant = given[1] if given[1] is not None else given[0]
+        weights, bias = self._layers[-1]
+        if constant is None or constant.size != bias.size or (kind == "Sub" and given[1] is None):
+            raise self._unsupported(f"{kind} of something else than a bias")
+        self._layers[-1] = (weights, bias + (1 if kind == "Add" else -1) * constant.ravel())
+
+    def _unsupported(self, what: str) -> PolicyError:
+        return PolicyError(
+            f"{self._path.name} is not a plain ReLU network: {what}",
+            hint="expected MatMul or Gemm, Add and Relu in turn, and no Relu at the end",
+        )
+
+
+def _matmul(given: list[NDArray[Any] | None]) -> Layer | None:
+    """The layer of a product with constant weights on either side."""
+    left, right = given
+    if left is not None:
+        return left.T, np.zeros(left.shape[0])
+    return None if right is None else (right, np.zeros(right.shape[1]))
+
+
+def _gemm(node: Any, given: list[NDArray[Any] | None]) -> Layer | None:
+    """The layer of a Gemm in its usual form: no scaling, input not transposed."""
+    options = {item.name: item.f if item.name in ("alpha", "beta") else item.i for item in node.attribute}
+    usual = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0 and not options.get("transA")
+    if not usual or given[1] is None:
+        return None
+    weights = given[1].T if options.get("transB") else given[1]
+    bias = given[2] if len(given) > 2 and given[2] is not None else np.zeros(weights.shape[1])
+    return weights, np.broadcast_to(bias.ravel(), weights.shape[1])

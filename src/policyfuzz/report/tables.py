@@ -2,6 +2,7 @@
 
 import csv
 import json
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +66,11 @@ def _write_csv(table: Table, path: Path) -> int:
 def _write_npz(columns: list[str], rows: list[list[Any]], path: Path) -> None:
     values = zip(*rows, strict=True) if rows else iter([()] * len(columns))
     arrays = {name: _array(list(column)) for name, column in zip(columns, values, strict=True)}
-    with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    # written by hand: numpy.savez takes names as keywords, and a column may be called like one of its own
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def _array(values: list[Any]) -> Any:

@@ -12,7 +12,7 @@ _TAIL = 256
 
 @dataclass(slots=True)
 class Packing:
-    """Points of the unit cube, each farther than `radius` from all earlier ones. O(log n) per point."""
+    """Points of the unit cube, each at least `radius` from all earlier ones. O(log n) per point."""
 
     radius: float
     periods: NDArray[np.float64]  #: (d,) 1 where a coordinate wraps round, 0 where it does not

@@ -1,5 +1,7 @@
 """Weighted choice among many in logarithmic time."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,12 +35,17 @@ class SumTree:
         start, self._size = self._size, self._size + len(weights)
         while self._size > len(self._levels[0]):
             self._grow()
-        self.set(np.arange(start, self._size), weights)
+        self._levels[0][start : self._size] = weights
+        first, last = start, self._size - 1
+        for below, above in pairwise(self._levels):
+            first, last = first >> 1, last >> 1
+            children = below[2 * first : 2 * last + 2]
+            above[first : last + 1] = children[::2] + children[1::2]
 
     def set(self, positions: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
         """Give `positions` (m,) new `weights` (m,)."""
         self._levels[0][positions] = weights
-        for below, above in zip(self._levels, self._levels[1:], strict=False):
+        for below, above in pairwise(self._levels):
             positions = np.unique(positions >> 1)
             above[positions] = below[2 * positions] + below[2 * positions + 1]
 
