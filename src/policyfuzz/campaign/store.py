@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -266,6 +267,8 @@ def _file_in(folder: Path) -> Path:
 def _open(path: Path, mode: str) -> sqlite3.Connection:
     try:
         uri = f"{path.absolute().as_uri()}?mode={mode}"
+        if mode == "ro" and not os.access(path.parent, os.W_OK):
+            uri += "&immutable=1"  # readers lock by a file beside the database, which cannot be made here
         connection = sqlite3.connect(uri, uri=True, timeout=30)
         # survives a killed process; only a power failure may cost the last batches
         connection.execute("PRAGMA synchronous = NORMAL")

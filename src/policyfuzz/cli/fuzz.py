@@ -69,7 +69,6 @@ def command(
     """
     from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.store import CampaignReader
     from policyfuzz.cli.console import results
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import as_dictionary, print_summary
@@ -84,18 +83,18 @@ def command(
     try:
         with make_listener(ui) as listener:
             reason = Campaign(loaded, store, budget, listener, accept_unhealthy=force).run()
+        if is_json:
+            click.echo(json.dumps(as_dictionary(store, reason.value), indent=2))
+        else:
+            print_summary(results(), store, reason.value)
+        found = store.progress().findings
     finally:
         store.close()
-    campaign = CampaignReader(store.folder)
-    if is_json:
-        click.echo(json.dumps(as_dictionary(campaign, reason.value), indent=2))
-    else:
-        print_summary(results(), campaign, reason.value)
     if reason is StopReason.INTERRUPTED:
         return 130
     if reason is StopReason.UNHEALTHY:
         return 3
-    return 1 if campaign.progress().findings else 0
+    return 1 if found else 0
 
 
 def _open(target: Any, policy: str | None, out: Path | None, resume: bool, chosen: dict[str, Any]) -> Any:
