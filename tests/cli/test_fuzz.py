@@ -10,7 +10,7 @@ def test_json_summary_has_all_that_is_promised(cli):
     summary = json.loads(out)
     assert code == 1
     assert summary["target"] == RIPPLE
-    assert (summary["strategy"], summary["seed"], summary["executions"]) == ("mdpfuzz", 4, 2000)
+    assert (summary["strategy"], summary["seed"], summary["executions"]) == ("mixed", 4, 2000)
     assert summary["findings"] >= summary["distinct_findings"] > 0
     assert 0 < summary["valid_rate"] <= 1
     assert summary["seconds"] > 0
@@ -126,7 +126,7 @@ def test_existing_campaign_is_not_overwritten(cli, campaign):
     ("options", "change"),
     [
         (["--seed", "9"], "seed was 0, now 9"),
-        (["--strategy", "random"], "strategy was 'mdpfuzz', now 'random'"),
+        (["--strategy", "random"], "strategy was 'mixed', now 'random'"),
         (["--samples", "5"], "search.samples was 1000, now 5"),
     ],
 )

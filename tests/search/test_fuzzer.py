@@ -331,3 +331,22 @@ def test_threshold_and_fresh_share_are_unknown_when_there_is_no_freshness_guide(
     fuzzer = fuzzer_with(guides=("return",))
     assert np.isnan(fuzzer.threshold)
     assert np.isnan(fuzzer.fresh_share)
+
+
+def test_a_share_of_later_batches_is_sampled_when_exploring():
+    fuzzer = fuzzer_with(guides=("return",), explored_share=0.25)
+    drive(fuzzer, 6)  # samples, then their probes
+    cases = fuzzer.ask(40)
+    explorers = cases[cases.purposes == Purpose.EXPLORE]
+    assert len(explorers) == 10
+    assert (explorers.parents == NO_PARENT).all()
+    assert np.count_nonzero(cases.purposes == Purpose.MUTANT) == 30
+
+
+@pytest.mark.parametrize(("guides", "grows"), [(("return",), False), (("return", "freshness"), True)])
+def test_an_explorer_is_kept_only_when_it_is_fresh(guides, grows):
+    fuzzer = fuzzer_with(guides, explored_share=1.0)
+    drive(fuzzer, 6)  # samples, then their probes
+    size = len(fuzzer.corpus)
+    drive(fuzzer, 30)
+    assert (len(fuzzer.corpus) > size) is grows

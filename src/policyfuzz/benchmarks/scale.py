@@ -109,7 +109,18 @@ def _cost_per_episode(target: Target, size: int) -> tuple[float, float]:
 def _peak_memory() -> float:
     """Bytes that a whole campaign of a million episodes holds at most, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        arguments = ["fuzz", "acasxu", "--max-execs", str(_EPISODES), "--ui", "none", "-o", f"{folder}/c"]
+        arguments = [
+            "fuzz",
+            "acasxu",
+            "--strategy",
+            "mdpfuzz",
+            "--max-execs",
+            str(_EPISODES),
+            "--ui",
+            "none",
+            "-o",
+            f"{folder}/c",
+        ]
         subprocess.run(
             [sys.executable, "-m", "policyfuzz", *arguments], check=False, stdout=subprocess.DEVNULL
         )

@@ -158,7 +158,7 @@ class Campaign:
     ) -> None:
         """Bring the totals up to date with a batch of `count` cases."""
         now, earlier = self._progress, self._earlier
-        is_sample = cases.purposes == Purpose.SAMPLE
+        is_sample = np.isin(cases.purposes, (Purpose.SAMPLE, Purpose.EXPLORE))
         crashed = executions.crashed
         spent = self._clock.seconds
         self._progress = replace(

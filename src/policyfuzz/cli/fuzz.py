@@ -26,7 +26,7 @@ until Ctrl-C, which saves and stops. The same seed and options give the same fin
 @click.command(epilog=EPILOG)
 @click.argument("target")
 @policy
-@click.option("--strategy", help="How to search: mdpfuzz (default), reward or random.")
+@click.option("--strategy", help="How to search: mixed (default), mdpfuzz, reward or random.")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
 @click.option("--max-findings", type=int, help="Stop after this many confirmed findings.")

@@ -15,10 +15,11 @@ NO_PARENT = -1
 class Purpose(IntEnum):
     """Why a case is run."""
 
-    SAMPLE = 0  #: a draw from the nominal distribution
+    SAMPLE = 0  #: a draw from the nominal distribution before anything is changed
     MUTANT = 1  #: a changed copy of a corpus entry
     PROBE = 2  #: a small step from a corpus entry, to measure its sensitivity
     CONFIRM = 3  #: a finding once more, to see whether it crashes again
+    EXPLORE = 4  #: a later draw from the nominal distribution
 
 
 @dataclass(frozen=True, slots=True)

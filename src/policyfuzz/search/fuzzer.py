@@ -28,6 +28,7 @@ class Parts:
     #: True: measure the energy of every kept mutant by an extra episode (the paper's Algorithm 2).
     #: False: take it from the mutant and its parent, which have run anyway.
     probes_mutants: bool = False
+    explored_share: float = 0.0  #: of later batches that is sampled instead of changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,11 @@ class Fuzzer:
             cases.append(self._samples(rng, samples))
             count -= samples
             if count > 0 and not self._awaited:
-                cases.append(self._mutants(rng, count) if len(self.corpus) else self._samples(rng, count))
+                if len(self.corpus):
+                    explored = round(count * self.parts.explored_share)
+                    cases += [self._explorers(rng, explored), self._mutants(rng, count - explored)]
+                else:
+                    cases.append(self._samples(rng, count))
             return Cases.concatenate(cases)
 
     def tell(self, cases: Cases, executions: Executions) -> Told:
@@ -135,13 +140,21 @@ class Fuzzer:
             )
 
     def _samples(self, rng: np.random.Generator, count: int) -> Cases:
+        self._sampled += count
+        self._awaited += count if self.parts.guides else 0
+        return self._drawn(Purpose.SAMPLE, rng, count)
+
+    def _explorers(self, rng: np.random.Generator, count: int) -> Cases:
+        return self._drawn(Purpose.EXPLORE, rng, count)
+
+    def _drawn(self, purpose: Purpose, rng: np.random.Generator, count: int) -> Cases:
+        """Good draws from the nominal distribution."""
+
         def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             return np.full(wanted, NO_PARENT, np.int64), self.space.sample(rng, wanted)
 
         parents, inputs = self.validator.fill(count, draw)
-        self._sampled += count
-        self._awaited += count if self.parts.guides else 0
-        return Cases.of(Purpose.SAMPLE, inputs, parents, rng)
+        return Cases.of(purpose, inputs, parents, rng)
 
     def _mutants(self, rng: np.random.Generator, count: int) -> Cases:
         def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -173,9 +186,10 @@ class Fuzzer:
         self, cases: Cases, executions: Executions, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Put what is worth keeping into the corpus; return those rows and their entries."""
-        is_sample = cases.parents == NO_PARENT
-        parent_returns = np.full(len(cases), np.nan)
-        parent_returns[~is_sample] = self.corpus.column("return")[cases.parents[~is_sample]]
+        is_mutant = cases.parents != NO_PARENT
+        is_sample = cases.purposes == Purpose.SAMPLE
+        parent_returns = np.where(is_sample, np.nan, -np.inf)
+        parent_returns[is_mutant] = self.corpus.column("return")[cases.parents[is_mutant]]
         keep, log_density = is_sample.copy(), np.full(len(cases), np.nan)
         for guide in self.parts.guides:
             opinion = guide.consider(executions, parent_returns, rng)
@@ -184,8 +198,8 @@ class Fuzzer:
         kept = np.flatnonzero(keep & ~executions.crashed)
         energy = np.full(len(kept), np.nan)
         if not self.parts.probes_mutants:
-            mutants = kept[~is_sample[kept]]
-            energy[~is_sample[kept]] = self._sensitivity(cases[mutants], executions.returns[mutants])
+            mutants = kept[is_mutant[kept]]
+            energy[is_mutant[kept]] = self._sensitivity(cases[mutants], executions.returns[mutants])
         columns = {
             "parent": cases.parents[kept],
             "return": executions.returns[kept],

@@ -29,7 +29,10 @@ class Guide(Protocol):
         parent_returns: NDArray[np.float64],
         rng: np.random.Generator,
     ) -> Opinion:
-        """Judge n executions, then learn from them. `parent_returns` (n,) are NaN for samples."""
+        """Judge n executions, then learn from them.
+
+        `parent_returns` (n,) are NaN for the samples that are kept anyway, and -inf for later ones.
+        """
         ...
 
     def state(self) -> dict[str, NDArray[Any]]:

@@ -40,21 +40,23 @@ class Strategy:
 
     summary: str
     guides: Callable[[SearchSettings, TimeSplit], tuple[Guide, ...]]
+    explored_share: float = 0.0  #: of every batch after the first samples that is sampled, not changed
 
 
-def _freshness(settings: SearchSettings, clock: TimeSplit) -> FreshnessGuide:
-    return FreshnessGuide(settings.density, settings.freshness, clock)
+def _return_and_freshness(settings: SearchSettings, clock: TimeSplit) -> tuple[Guide, ...]:
+    return ReturnGuide(), FreshnessGuide(settings.density, settings.freshness, clock)
 
 
 STRATEGIES: Mapping[str, Strategy] = {
+    "mixed": Strategy("half mdpfuzz, half random", _return_and_freshness, explored_share=0.5),
     "mdpfuzz": Strategy(
         "the paper's: small noise by energy; keeps what earns less or shows a fresh state sequence",
-        lambda settings, clock: (ReturnGuide(), _freshness(settings, clock)),
+        _return_and_freshness,
     ),
     "reward": Strategy("as mdpfuzz, without freshness", lambda _settings, _clock: (ReturnGuide(),)),
     "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: ()),
 }
-DEFAULT_STRATEGY = "mdpfuzz"
+DEFAULT_STRATEGY = "mixed"
 
 
 def make_fuzzer(
@@ -72,6 +74,7 @@ def make_fuzzer(
         guides=STRATEGIES[strategy].guides(settings, clock),
         samples=settings.samples,
         probes_mutants=settings.sensitivity == "exact",
+        explored_share=STRATEGIES[strategy].explored_share,
     )
     space: InputSpace = target.inputs
     return Fuzzer(space, target.solvable, parts, seed, clock)
