@@ -343,10 +343,24 @@ def test_a_share_of_later_batches_is_sampled_when_exploring():
     assert np.count_nonzero(cases.purposes == Purpose.MUTANT) == 30
 
 
+def survive(cases):
+    """As `simulate`, but nothing ever crashes."""
+    executions, nothing = simulate(cases), np.full(len(cases), NONE)
+    return Executions(executions.returns, executions.lengths, executions.states, Verdicts(nothing, nothing))
+
+
 @pytest.mark.parametrize(("guides", "grows"), [(("return",), False), (("return", "freshness"), True)])
 def test_an_explorer_is_kept_only_when_it_is_fresh(guides, grows):
     fuzzer = fuzzer_with(guides, explored_share=1.0)
-    drive(fuzzer, 6)  # samples, then their probes
+    drive(fuzzer, 6, run=survive)  # samples, then their probes
     size = len(fuzzer.corpus)
-    drive(fuzzer, 30)
+    drive(fuzzer, 30, run=survive)
     assert (len(fuzzer.corpus) > size) is grows
+
+
+@pytest.mark.parametrize("parts", [{"explored_share": 0.5}, {"probes_mutants": True}])
+def test_batches_are_full_when_probes_ride_along(parts):
+    fuzzer = fuzzer_with(**parts)
+    drive(fuzzer, 6)
+    sizes = [len(drive(fuzzer, 1)) for _ in range(20)]
+    assert set(sizes) == {20}

@@ -45,9 +45,9 @@ class Told:
 class Fuzzer:
     """Proposes cases and learns from their executions.
 
-    `ask(n)` returns up to n cases, none at all while the search cannot go on before it is told
-    results. `tell` wants the same cases in the order in which they were asked, in whole batches.
-    The same seed, calls and results give the same cases.
+    `ask(n)` returns up to n cases, none at all while it waits for the first samples. `tell` wants the same
+    cases in the order in which they were asked, in whole batches. The same seed, calls and results give the
+    same cases.
     """
 
     space: InputSpace
@@ -61,6 +61,7 @@ class Fuzzer:
     _told: int = field(init=False, default=0)
     _sampled: int = field(init=False, default=0)
     _awaited: int = field(init=False, default=0)  #: samples and probes that are being run
+    _is_warm: bool = field(init=False, default=False)  #: all first samples have been run and probed
     _to_probe: NDArray[np.int64] = field(init=False)  #: entries that wait for a probe
 
     def __post_init__(self) -> None:
@@ -88,7 +89,9 @@ class Fuzzer:
             samples = min(count, max(self.parts.samples - self._sampled, 0)) if self.parts.guides else count
             cases.append(self._samples(rng, samples))
             count -= samples
-            if count > 0 and not self._awaited:
+            # the first samples and their probes are waited for; after that there is always something to do
+            self._is_warm |= not self._awaited
+            if count > 0 and self._is_warm:
                 if len(self.corpus):
                     explored = round(count * self.parts.explored_share)
                     cases += [self._explorers(rng, explored), self._mutants(rng, count - explored)]
@@ -115,7 +118,7 @@ class Fuzzer:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything but the corpus that is needed to go on, as arrays."""
-        counters = [self._asked, self._told, self._sampled, self._awaited]
+        counters = [self._asked, self._told, self._sampled, self._awaited, int(self._is_warm)]
         drawn = [self.validator.drawn, self.validator.invalid, self.validator.unsolvable]
         state: dict[str, NDArray[Any]] = {
             "counters": np.array(counters),
@@ -128,7 +131,9 @@ class Fuzzer:
 
     def restore(self, state: Mapping[str, NDArray[Any]], corpus: Corpus) -> None:
         """Go on from `state` and `corpus` as if nothing had happened."""
-        self._asked, self._told, self._sampled, self._awaited = (int(value) for value in state["counters"])
+        counters = state["counters"].tolist()
+        self._asked, self._told, self._sampled, self._awaited = counters[:4]
+        self._is_warm = bool(counters[4])
         drawn, invalid, unsolvable = (int(value) for value in state["drawn"])
         self.validator.drawn, self.validator.invalid, self.validator.unsolvable = drawn, invalid, unsolvable
         self._to_probe = state["to_probe"]
