@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_failed_batch_leaves_nothing_behind(store):
 
 def test_file_is_plain_sqlite_with_dimensions_as_columns(store):
     store.commit(BatchRecord(Progress(batch=1), findings=[a_finding()]))
-    with sqlite3.connect(store.folder / FILE_NAME) as connection:
+    with closing(sqlite3.connect(store.folder / FILE_NAME)) as connection:
         speed, heading = connection.execute('SELECT speed, "input_return" FROM findings').fetchone()
     assert (speed, heading) == (1.1, np.pi)
 
@@ -87,7 +88,7 @@ def test_foreign_file_is_refused(tmp_path, content):
 
 
 def test_other_sqlite_file_is_refused(tmp_path):
-    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
         connection.execute("CREATE TABLE recipes (name TEXT)")
     with pytest.raises(CampaignError, match="not written by policyfuzz"):
         CampaignReader(tmp_path)
@@ -100,8 +101,8 @@ def test_truncated_file_is_refused_or_read_without_a_crash(store):
     whole = path.read_bytes()
     for size in range(0, len(whole), 4096):
         path.write_bytes(whole[:size])
-        with pytest.raises(CampaignError):
-            CampaignReader(store.folder).findings()
+        with pytest.raises(CampaignError), closing(CampaignReader(store.folder)) as damaged:
+            damaged.findings()
 
 
 def test_config_survives_the_round_trip_through_text():

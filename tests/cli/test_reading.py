@@ -1,6 +1,8 @@
 import csv
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -97,10 +99,8 @@ def test_replay_crashes_as_recorded_and_draws(cli, campaign):
 
 
 def test_replay_refuses_when_the_policy_has_changed(cli, campaign, tmp_path):
-    import sqlite3
-
     changed = shutil.copytree(campaign, tmp_path / "changed")
-    with sqlite3.connect(changed / "campaign.sqlite") as connection:
+    with closing(sqlite3.connect(changed / "campaign.sqlite")) as connection, connection:
         connection.execute(
             'UPDATE about SET value = replace(value, \'"policy_sha256": ""\', \'"policy_sha256": "other"\')'
         )

@@ -31,13 +31,18 @@ class CampaignReader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._connection = _open(_file_in(folder), "ro")
+        try:
+            self._read_facts()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _read_facts(self) -> None:
         with self._reading():
-            _check_format(self._connection, folder)
+            _check_format(self._connection, self.folder)
             self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
             self.dimensions: list[dict[str, Any]] = self.rows("dimensions")
-            if "config" not in self.about:
-                raise CampaignError(f"{folder} holds a campaign that was never started")
-        self.config = CampaignConfig.from_json(self.about["config"])
+            self.config = CampaignConfig.from_json(self.about["config"])
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of `table` by column name, in order."""
@@ -107,6 +112,11 @@ class CampaignReader:
     def close(self) -> None:
         """Release the file."""
         self._connection.close()
+
+    def __del__(self) -> None:
+        # readers are often thrown away; a connection that is not closed would be warned about
+        if hasattr(self, "_connection"):
+            self._connection.close()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -265,18 +275,19 @@ def _file_in(folder: Path) -> Path:
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    if mode == "ro" and not os.access(path.parent, os.W_OK):
+        uri += "&immutable=1"  # readers lock by a file beside the database, which cannot be made here
     try:
-        uri = f"{path.absolute().as_uri()}?mode={mode}"
-        if mode == "ro" and not os.access(path.parent, os.W_OK):
-            uri += "&immutable=1"  # readers lock by a file beside the database, which cannot be made here
         connection = sqlite3.connect(uri, uri=True, timeout=30)
+    except sqlite3.Error as error:
+        raise CampaignError(f"cannot open {path}: {error}", hint="is the folder writable?") from error
+    if mode != "ro":
         # survives a killed process; only a power failure may cost the last batches
         connection.execute("PRAGMA synchronous = NORMAL")
         # pages (of 4 kB); the state is rewritten with every batch, so copying it back rarely saves time
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
-        return connection
-    except sqlite3.Error as error:
-        raise CampaignError(f"cannot open {path}: {error}", hint="is the folder writable?") from error
+    return connection
 
 
 def _lock(folder: Path) -> FileLock:
