@@ -1,6 +1,7 @@
 """The exception tree. Every message says what was given; the hint says the likely fix."""
 
 import difflib
+import traceback
 from collections.abc import Iterable
 
 
@@ -34,6 +35,19 @@ class UnhealthyTarget(PolicyFuzzError):
     """The target cannot be fuzzed with a meaningful result."""
 
     exit_code = 3
+
+
+class TargetCodeError(PolicyFuzzError):
+    """The code of a target, its simulator, policy or oracle, has failed."""
+
+    exit_code = 3
+
+    @classmethod
+    def of(cls, target: str, error: Exception, hint: str = "") -> "TargetCodeError":
+        """The error for an exception that came out of the code of `target`."""
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{frame.filename}:{frame.lineno}"
+        return cls(f"the code of target {target} raised {type(error).__name__}: {error} ({where})", hint)
 
 
 def unknown_name(kind: str, given: str, known: Iterable[str]) -> UsageError:

@@ -1,6 +1,7 @@
 """The step loop, the only one: n episodes in lock-step, one policy call per step for all of them."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,22 @@ from policyfuzz.simulators.protocol import Frame, Simulator
 
 #: Called after the reset (step 0, no actions) and after each step: step, rows (m,), actions, frame.
 Observer = Callable[[int, NDArray[np.int64], NDArray[Any] | None, Frame], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one episode; two runs of the same case must agree in all of it, to the last bit."""
+
+    kind: int  #: position in the oracle's kinds, NONE where there is no crash
+    step: int  #: of the crash, NONE where there is none
+    episode_return: float
+
+    def is_same(self, other: "Outcome") -> bool:
+        """True where nothing differs; NaN equals NaN."""
+        same_return = self.episode_return == other.episode_return or (
+            math.isnan(self.episode_return) and math.isnan(other.episode_return)
+        )
+        return same_return and (self.kind, self.step) == (other.kind, other.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,13 @@ class Executions:
     def crashed(self) -> NDArray[np.bool_]:
         """(n,) True where the oracle fired."""
         return self.verdicts.crashed
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """One for each episode."""
+        verdicts = self.verdicts
+        rows = zip(verdicts.kinds.tolist(), verdicts.steps.tolist(), self.returns.tolist(), strict=True)
+        return [Outcome(*row) for row in rows]
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> "Executions":
         """The executions at `rows`: positions, a mask or a slice."""
@@ -63,7 +87,7 @@ def rollout(
         parts.append(
             _rollout_at_once(simulator, policy, oracle, inputs[part], seeds[part], horizon, decay, watch)
         )
-    return parts[0] if len(parts) == 1 else _concatenate(parts)
+    return concatenate(parts)
 
 
 def _rollout_at_once(
@@ -123,7 +147,10 @@ def _shifted(observer: Observer, start: int) -> Observer:
     return lambda step, rows, actions, frame: observer(step, rows + start, actions, frame)
 
 
-def _concatenate(parts: list[Executions]) -> Executions:
+def concatenate(parts: Sequence[Executions]) -> Executions:
+    """All results of `parts`, one after another."""
+    if len(parts) == 1:
+        return parts[0]
     longest = max(part.states.shape[1] for part in parts)
     states = [np.pad(part.states, ((0, 0), (0, longest - part.states.shape[1]), (0, 0))) for part in parts]
     return Executions(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError
 from policyfuzz.inputs import InputSpace
 from policyfuzz.oracles import Oracle
 from policyfuzz.policies.protocol import Policy
@@ -25,6 +26,7 @@ class Target:
     oracle: Oracle
     horizon: int  #: steps of an episode at most (M in the paper)
     policy_name: str = "built in"  #: for readers
+    policy_uri: str | None = None  #: loads the same policy from any folder; None for the target's own
     policy_sha256: str = ""  #: of the policy's content; a campaign is resumed only with the same one
     #: (n, d) -> (n,) True where a perfect policy would not crash; None where nobody can tell.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
@@ -32,6 +34,13 @@ class Target:
     batch_size: int = 64  #: episodes per batch by default
     #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.horizon < 1 or self.batch_size < 1:
+            raise UsageError(
+                f"target {self.name} has horizon {self.horizon} and batch_size {self.batch_size},"
+                " expected 1 or more"
+            )
 
 
 class Runner:
@@ -45,12 +54,17 @@ class Runner:
     def __call__(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
         """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
         target = self.target
-        return rollout(
-            self.simulator,
-            self.policy,
-            target.oracle,
-            inputs,
-            seeds,
-            horizon=target.horizon,
-            decay=target.decay,
-        )
+        try:
+            return rollout(
+                self.simulator,
+                self.policy,
+                target.oracle,
+                inputs,
+                seeds,
+                horizon=target.horizon,
+                decay=target.decay,
+            )
+        except PolicyFuzzError:
+            raise
+        except Exception as error:  # whatever simulator, policy or oracle raise
+            raise TargetCodeError.of(target.name, error) from error

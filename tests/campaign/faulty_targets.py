@@ -110,3 +110,28 @@ def flaky():
 
 def not_a_target():
     return 42
+
+
+class Raising(Slide):
+    def step(self, actions, rows):
+        raise ZeroDivisionError("the simulator broke")
+
+
+def raising():
+    return replace(healthy(), simulator=Raising)
+
+
+def misspelt_signal():
+    return replace(healthy(), oracle=Below("helth", 0, kind="ill"))
+
+
+def needs_an_argument(something):
+    return healthy()
+
+
+def broken_factory():
+    raise RuntimeError("cannot be made")
+
+
+def misnamed():
+    return replace(healthy(), name="somebody else")

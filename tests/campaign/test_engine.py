@@ -6,6 +6,7 @@ import pytest
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started, Stopped
+from policyfuzz.rollout import Outcome
 from policyfuzz.search.strategies import STRATEGIES, SearchSettings
 from policyfuzz.target import Runner
 
@@ -158,3 +159,11 @@ def test_time_split_covers_the_campaign_and_counts_nothing_twice(run_campaign):
     assert set(progress.time_split) == {"simulate", "validate", "density", "search", "store"}
     assert all(seconds > 0 for seconds in progress.time_split.values())
     assert sum(progress.time_split.values()) <= progress.seconds
+
+
+def test_confirmation_asks_for_the_same_kind_step_and_return():
+    outcome = Outcome(0, 5, 1.5)
+    assert outcome.is_same(Outcome(0, 5, 1.5))
+    for other in (Outcome(1, 5, 1.5), Outcome(0, 6, 1.5), Outcome(0, 5, np.nextafter(1.5, 2))):
+        assert not outcome.is_same(other)
+    assert Outcome(0, 5, np.nan).is_same(Outcome(0, 5, np.nan))

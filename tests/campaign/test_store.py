@@ -1,5 +1,6 @@
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,21 @@ def test_file_is_plain_sqlite_with_dimensions_as_columns(store):
     assert (speed, heading) == (1.1, np.pi)
 
 
+def test_every_dimension_has_a_column_of_its_own(tmp_path):
+    names = ("return", "input_return", "input_input_return", "id")
+    space = InputSpace(tuple(Real(name, 0, 1) for name in names))
+    store = CampaignWriter.create(tmp_path / "c", CampaignConfig("ripple"), space)
+    row = np.array([0.1, 0.2, 0.3, 0.4])
+    store.commit(BatchRecord(Progress(batch=1), findings=[replace(a_finding(), input=row)]))
+    np.testing.assert_array_equal(store.findings()[0].input, row)
+    store.close()
+
+
+def test_finding_with_nan_return_reads_back(store):
+    store.commit(BatchRecord(Progress(batch=1), findings=[replace(a_finding(), episode_return=np.nan)]))
+    assert np.isnan(store.finding(1).episode_return)
+
+
 def test_second_writer_is_refused_while_the_first_is_open(store):
     with pytest.raises(CampaignError, match="another process is writing"):
         CampaignWriter(store.folder)
@@ -76,6 +92,7 @@ def test_writer_is_free_again_after_close(store):
 
 
 def test_new_campaign_is_refused_where_one_exists(store):
+    store.close()
     with pytest.raises(CampaignError, match="already holds a campaign"):
         CampaignWriter.create(store.folder, CampaignConfig("ripple"), SPACE)
 

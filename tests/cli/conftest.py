@@ -35,7 +35,8 @@ def start(tmp_path):
     yield run
     for process in processes:
         process.kill()
-        process.communicate()
+        with process:  # closes its pipes
+            process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 RIPPLE = "ripple:dimensions=3,probability=0.01"
@@ -69,9 +70,11 @@ def test_folders_are_numbered_when_none_is_given(cli, tmp_path):
         (["ripple", "--max-execs", "-10"], "expected more than 0"),
         (["ripple", "--max-findings", "0"], "expected more than 0"),
         (["ripple", "--seed", "-1"], "seed is -1"),
-        (["ripple", "--batch", "0"], "batch_size is 0"),
+        (["ripple", "--batch", "0"], "batch is 0"),
         (["ripple", "--quantile", "1.5"], "between 0 and 1"),
         (["ripple", "--gamma", "1"], "below 1"),
+        (["ripple", "--tau", "nan"], "tau is nan"),
+        (["os:path"], "expected a function"),
         (["ripple", "--sensitivity", "exakt"], "did you mean 'exact'?"),
         (["ripple", "--radius", "0"], "more than 0"),
         (["ripple", "--samples", "0"], "expected 1 or more"),
@@ -140,6 +143,39 @@ def test_resume_is_refused_when_the_target_changed(cli, campaign):
     code, _, err = cli("fuzz", "ripple", "-o", campaign, "--resume")
     assert code == 2
     assert "target was" in err
+
+
+@pytest.fixture
+def networks(tmp_path):
+    """A folder of small .nnet networks."""
+    folder = tmp_path / "networks"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    header = ["1,5,5,5,", "5,5,", "0,", "0,0,0,0,0,", "1,1,1,1,1,", "0,0,0,0,0,0,", "1,1,1,1,1,1,"]
+    for advisory in range(1, 6):
+        rows = [",".join(map(repr, row)) + "," for row in rng.normal(size=(5, 5)).tolist()]
+        biases = [f"{value!r}," for value in rng.normal(size=5).tolist()]
+        (folder / f"n_{advisory}_2.nnet").write_text("\n".join([*header, *rows, *biases]))
+    return folder
+
+
+def test_resume_finds_the_policy_again_from_another_folder(cli, networks, monkeypatch, tmp_path):
+    fuzz = ["fuzz", "acasxu", "-o", tmp_path / "c", "--ui", "none", "--json"]
+    assert cli(*fuzz, "--policy", "acasxu:networks/", "--max-execs", 300)[0] in (0, 1)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cli(*fuzz, "--resume", "--max-execs", 400)[0] in (0, 1)
+    assert cli(*fuzz, "--resume", "--policy", "acasxu:../networks", "--max-execs", 500)[0] in (0, 1)
+
+
+def test_resume_is_refused_when_the_policy_changed(cli, networks, tmp_path):
+    fuzz = ["fuzz", "acasxu", "-o", "c", "--ui", "none", "--policy", f"acasxu:{networks}", "--max-execs", 300]
+    cli(*fuzz)
+    text = (networks / "n_1_2.nnet").read_text()
+    (networks / "n_1_2.nnet").write_text(text.replace(text.splitlines()[-1], "7.5,"))
+    code, _, err = cli(*fuzz, "--resume")
+    assert code == 2
+    assert "policy_sha256 was" in err
 
 
 def test_resume_goes_on_with_the_recorded_options(cli):

@@ -53,6 +53,49 @@ def test_fuzz_exits_3_when_target_is_unhealthy_unless_forced(cli, monkeypatch):
     assert code == 1
 
 
+def test_resume_does_not_pass_over_the_health_check(cli, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
+    arguments = ["fuzz", "faulty_targets:always_crashing", "--max-execs", 500, "--ui", "none", "-o", "c"]
+    assert cli(*arguments)[0] == 3
+    assert cli(*arguments, "--resume")[0] == 3
+    assert cli(*arguments, "--resume", "--force")[0] == 1
+
+
+def test_target_with_nan_returns_is_unhealthy_and_can_be_forced(cli, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
+    arguments = ["fuzz", "faulty_targets:diverging", "--max-execs", 500, "--ui", "none", "--json"]
+    code, out, _ = cli(*arguments)
+    assert (code, json.loads(out)["stop_reason"]) == (3, "unhealthy")
+    code, out, _ = cli(*arguments, "--force", "-o", "forced")
+    assert code == 1
+    listing = json.loads(cli("show", "forced", "--all", "--json")[1])
+    assert {finding["return"] for finding in listing} == {None}
+    assert {finding["status"] for finding in listing} == {"confirmed"}
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("raising", "simulator broke"),
+        ("misspelt_signal", "did you mean 'health'?"),
+        ("needs_an_argument", "missing 1 required"),
+        ("broken_factory", "cannot be made"),
+    ],
+)
+def test_failure_in_the_code_of_a_target_is_named_as_such(cli, monkeypatch, target, complaint):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
+    code, _, err = cli("fuzz", f"faulty_targets:{target}", "--max-execs", 50, "--ui", "none")
+    assert code in (2, 3)
+    assert complaint in err
+    assert "internal error" not in err
+
+
+def test_target_is_named_as_it_was_asked_for(cli, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
+    cli("fuzz", "faulty_targets:misnamed", "--max-execs", 500, "--ui", "none", "-o", "c")
+    assert cli("replay", "c", 1, "--no-picture")[0] == 1
+
+
 def test_function_that_makes_no_target_is_refused(cli, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
     code, _, err = cli("check", "faulty_targets:not_a_target")
@@ -107,6 +150,18 @@ def test_replay_refuses_when_the_policy_has_changed(cli, campaign, tmp_path):
     code, _, err = cli("replay", changed, 1)
     assert code == 2
     assert "has changed since" in err
+
+
+@pytest.mark.parametrize("name", ["plain", "odd.ending"])
+def test_picture_is_a_png_whatever_it_is_called(cli, campaign, name):
+    assert cli("replay", campaign, 1, "--png", name)[0] == 1
+    assert Path(name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_picture_is_refused_where_a_folder_is(cli, campaign, tmp_path):
+    code, _, err = cli("replay", campaign, 1, "--png", tmp_path)
+    assert code == 2
+    assert "cannot write" in err
 
 
 @pytest.mark.parametrize("what", ["findings", "seeds", "history"])

@@ -139,12 +139,20 @@ def test_campaign_stays_readable_when_the_disk_is_full(start, tmp_path):
     check_readable_and_resumable(start, tmp_path, "c", process.returncode, err)
 
 
-def test_output_to_a_closed_pipe_is_no_error(start, campaign):
-    process = subprocess.run(
-        f"{sys.executable} -m policyfuzz show {campaign} --all | head -1",
-        shell=True,
-        capture_output=True,
-        text=True,
-        check=False,
+@pytest.mark.parametrize("options", ["", "--json"])
+def test_output_to_a_closed_pipe_is_no_error(campaign, options):
+    command = (
+        f"{sys.executable} -m policyfuzz show {campaign} --all {options} | head -1; exit ${{PIPESTATUS[0]}}"
     )
-    assert process.stderr == ""
+    process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+def test_campaign_goes_on_when_nobody_reads_its_log(start, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(*FUZZ[:-3], "--ui", "plain", "--json", "-o", "c", stderr=writer)
+    os.close(writer)
+    out, _ = process.communicate()
+    assert process.returncode == 1
+    assert json.loads(out)["executions"] == 60000

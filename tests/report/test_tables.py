@@ -12,7 +12,7 @@ ROWS = [[1, "confirmed", 12.5, None], [2, "flaky", -0.1, 7]]
 
 
 def table(columns=COLUMNS, rows=ROWS):
-    return Table(list(columns), (list(row) for row in rows))
+    return Table(list(columns), (list(row) for row in rows), len(rows))
 
 
 def test_csv_has_a_header_and_exact_numbers(tmp_path):

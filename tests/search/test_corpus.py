@@ -57,10 +57,3 @@ def test_an_entry_is_not_chosen_when_its_energy_is_infinite():
 def test_entries_are_chosen_in_proportion_to_their_energy():
     chosen = corpus_with([1.0, 3.0]).choose(np.random.default_rng(0), 4000)
     assert 0.72 < chosen.mean() < 0.78
-
-
-def test_has_energy_once_some_energy_is_measured():
-    corpus = corpus_with([np.nan, np.nan])
-    assert not corpus.has_energy
-    corpus.set_energy(np.array([1]), np.array([2.0]))
-    assert corpus.has_energy

@@ -46,7 +46,10 @@ class Budget:
         return None
 
     def room(self, batch_size: int, executed: int, in_flight: int, to_confirm: int) -> int:
-        """How many new cases may be asked for, so that everything they find can still be confirmed."""
+        """How many new cases may be asked for, so that what they find can still be confirmed.
+
+        The very last execution of a budget is the exception: should it crash, it stays unconfirmed.
+        """
         if self.executions is None:
             return batch_size
         free = self.executions - executed - 2 * in_flight - to_confirm

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +30,15 @@ class CampaignConfig:
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             raise unknown_name("strategy", self.strategy, STRATEGIES)
-        for name, least in (("seed", 0), ("batch_size", 1), ("window", 1)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name} is {getattr(self, name)}, expected {least} or more")
-        if not self.distinct_radius > 0:
-            raise UsageError(f"distinct_radius is {self.distinct_radius:g}, expected more than 0")
+        for name, value, least in (
+            ("seed", self.seed, 0),
+            ("batch", self.batch_size, 1),
+            ("window", self.window, 1),
+        ):
+            if value < least:
+                raise UsageError(f"{name} is {value}, expected {least} or more")
+        if not 0 < self.distinct_radius < math.inf:
+            raise UsageError(f"radius is {self.distinct_radius:g}, expected more than 0")
 
     def to_json(self) -> str:
         """As text, for the store."""
@@ -51,6 +56,8 @@ class CampaignConfig:
     def differences(self, other: "CampaignConfig") -> list[str]:
         """Names and both values of what differs, for a reader."""
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
+        if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
+            del mine["policy"]  # the same policy, wherever it lies
         return [
             f"{name} was {mine[name]!r}, now {theirs[name]!r}" for name in mine if mine[name] != theirs[name]
         ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, Finding
-from policyfuzz.rollout import Executions
+from policyfuzz.rollout import Executions, Outcome
 from policyfuzz.search.cases import Cases, Purpose
 
 
@@ -18,7 +18,7 @@ class Confirmations:
 
     dimensions: int
     _waiting: Cases = field(init=False)  #: `parents` are finding numbers
-    _expected: dict[int, tuple[float, int]] = field(init=False, default_factory=dict)  #: return and step
+    _expected: dict[int, Outcome] = field(init=False, default_factory=dict)  #: of waiting and running ones
 
     def __post_init__(self) -> None:
         self._waiting = Cases.none(self.dimensions)
@@ -32,8 +32,8 @@ class Confirmations:
         """Findings that have not been given out to run."""
         return len(self._waiting)
 
-    def add(self, findings: list[Finding]) -> None:
-        """Have `findings` run again."""
+    def add(self, findings: list[Finding], outcomes: list[Outcome]) -> None:
+        """Have `findings` run again, and expect the same `outcomes`."""
         if not findings:
             return
         new = Cases(
@@ -43,7 +43,8 @@ class Confirmations:
             np.full(len(findings), int(Purpose.CONFIRM), np.int64),
         )
         self._waiting = Cases.concatenate([self._waiting, new])
-        self._expected |= {finding.id: (finding.episode_return, finding.crash_step) for finding in findings}
+        numbers = (finding.id for finding in findings)
+        self._expected |= dict(zip(numbers, outcomes, strict=True))
 
     def take(self, count: int) -> Cases:
         """Up to `count` cases to run."""
@@ -53,44 +54,25 @@ class Confirmations:
     def judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str]]:
         """Status of each finding whose second run this was: confirmed if nothing at all differs."""
         verdicts = []
-        runs = zip(
-            cases.parents.tolist(),
-            executions.returns.tolist(),
-            executions.verdicts.steps.tolist(),
-            strict=True,
-        )
-        for number, episode_return, step in runs:
-            same = self._expected.pop(number) == (episode_return, step)
-            verdicts.append((number, CONFIRMED if same else FLAKY))
+        for number, outcome in zip(cases.parents.tolist(), executions.outcomes, strict=True):
+            is_same = self._expected.pop(number).is_same(outcome)
+            verdicts.append((number, CONFIRMED if is_same else FLAKY))
         return verdicts
 
     def state(self) -> dict[str, NDArray[Any]]:
         """As arrays: the cases that wait, and what is expected of them and of those being run."""
         numbers = sorted(self._expected)
+        expected = [self._expected[number] for number in numbers]
         return {
-            **cases_state(self._waiting, "waiting."),
+            **self._waiting.state("waiting."),
             "numbers": np.array(numbers, np.int64),
-            "returns": np.array([self._expected[number][0] for number in numbers]),
-            "steps": np.array([self._expected[number][1] for number in numbers], np.int64),
+            "kinds": np.array([outcome.kind for outcome in expected], np.int64),
+            "steps": np.array([outcome.step for outcome in expected], np.int64),
+            "returns": np.array([outcome.episode_return for outcome in expected]),
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from a `state`."""
-        self._waiting = cases_from_state(state, "waiting.")
-        numbers, returns, steps = (state[name].tolist() for name in ("numbers", "returns", "steps"))
-        self._expected = dict(zip(numbers, zip(returns, steps, strict=True), strict=True))
-
-
-def cases_state(cases: Cases, prefix: str) -> dict[str, NDArray[Any]]:
-    """`cases` as arrays whose names start with `prefix`."""
-    return {
-        f"{prefix}inputs": cases.inputs,
-        f"{prefix}seeds": cases.seeds,
-        f"{prefix}parents": cases.parents,
-        f"{prefix}purposes": cases.purposes,
-    }
-
-
-def cases_from_state(state: Mapping[str, NDArray[Any]], prefix: str) -> Cases:
-    """The cases that `cases_state` turned into arrays."""
-    return Cases(*(state[f"{prefix}{name}"] for name in ("inputs", "seeds", "parents", "purposes")))
+        self._waiting = Cases.from_state(state, "waiting.")
+        rows = zip(*(state[name].tolist() for name in ("kinds", "steps", "returns")), strict=True)
+        self._expected = dict(zip(state["numbers"].tolist(), (Outcome(*row) for row in rows), strict=True))

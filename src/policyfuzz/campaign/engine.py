@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.campaign.confirmation import Confirmations, cases_from_state, cases_state
+from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
 from policyfuzz.campaign.health import REPLAYS, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, Finding, Progress
 from policyfuzz.campaign.store import CampaignWriter
-from policyfuzz.executors.inline import Executor, InlineExecutor
+from policyfuzz.errors import CampaignError, UnhealthyTarget
+from policyfuzz.executors.inline import InlineExecutor
+from policyfuzz.executors.protocol import Executor
 from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
@@ -60,6 +62,11 @@ class Campaign:
         self._confirmations = Confirmations(len(space.dimensions))
         self._packing = Packing(config.distinct_radius, space.periods)
 
+    @property
+    def progress(self) -> Progress:
+        """Totals so far."""
+        return self._progress
+
     def run(self) -> StopReason:
         """Go on until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
         self._progress = self._earlier = self.store.progress()
@@ -73,13 +80,22 @@ class Campaign:
         except KeyboardInterrupt:
             self._progress = self.store.progress()
             reason = StopReason.INTERRUPTED
+        except UnhealthyTarget:
+            self.store.set_stop_reason(StopReason.UNHEALTHY.value)
+            raise
         self.store.set_stop_reason(reason.value)
         self._emit(Stopped(reason, self._progress))
         return reason
 
     def _run(self) -> StopReason:
         if self._progress.batch:
-            self._restore()
+            try:
+                self._restore()
+            except (KeyError, ValueError, IndexError) as error:
+                raise CampaignError(
+                    f"the stored state of {self.store.folder} is not complete: {error}",
+                    hint="the file was changed or damaged; its findings can still be read",
+                ) from error
         elif not self._begin():
             return StopReason.UNHEALTHY
         return self._loop()
@@ -114,7 +130,7 @@ class Campaign:
         self._executor.submit(cases)
 
     def _begin(self) -> bool:
-        """Run the first batch, which is all samples, and look at the target's health."""
+        """Run the first batch, which is all samples. False, and nothing is stored, if it is unhealthy."""
         limit = self.budget.executions
         replays = REPLAYS if limit is None else min(REPLAYS, limit // 4)
         room = self.budget.room(self.store.config.batch_size, replays, 0, 0)
@@ -123,8 +139,14 @@ class Campaign:
         diagnoses = examine(nominal)
         self._emit(Examined(diagnoses))
         self._progress = replace(self._progress, executions=len(nominal.replayed))
+        if is_unhealthy(diagnoses) and not self.accept_unhealthy:
+            executions = len(cases) + len(nominal.replayed)
+            self._progress = replace(
+                self._progress, executions=executions, drawn=self._fuzzer.validator.drawn
+            )
+            return False
         self._absorb(cases, nominal.executions)
-        return self.accept_unhealthy or not is_unhealthy(diagnoses)
+        return True
 
     def _run_now(self, cases: Cases) -> Executions:
         self._executor.submit(cases)
@@ -139,7 +161,8 @@ class Campaign:
         with self._clock.activity("store"):
             self._advance(searched, results, len(cases), verdicts)
             findings = list(self._new_findings(searched, results, told))
-            self._confirmations.add(findings)
+            outcomes = results.outcomes
+            self._confirmations.add(findings, [outcomes[row] for row in told.crashed])
             self._progress = replace(self._progress, unconfirmed=len(self._confirmations))
             self.store.commit(self._record(searched, told, findings, verdicts))
         self._emit(BatchDone(self._progress, findings))
@@ -227,7 +250,7 @@ class Campaign:
     def _state(self) -> dict[str, NDArray[Any]]:
         state: dict[str, NDArray[Any]] = {"in_flight": np.array([len(self._in_flight)])}
         for number, cases in enumerate(self._in_flight):
-            state |= cases_state(cases, f"in_flight{number}.")
+            state |= cases.state(f"in_flight{number}.")
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
         state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
         return state
@@ -248,7 +271,7 @@ class Campaign:
         if distinct:
             self._packing.add(self.target.inputs.to_unit(np.array(distinct)))
         for number in range(int(state["in_flight"][0])):
-            self._submit(cases_from_state(state, f"in_flight{number}."))
+            self._submit(Cases.from_state(state, f"in_flight{number}."))
 
     def _emit(self, event: Event) -> None:
         self.listener(event)

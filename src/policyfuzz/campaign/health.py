@@ -1,13 +1,13 @@
 """Is this target worth fuzzing? Looks at nominal episodes before the search starts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from policyfuzz.rollout import Executions
+from policyfuzz.rollout import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.target import Runner, Target
@@ -16,6 +16,8 @@ from policyfuzz.target import Runner, Target
 REPLAYS = 8
 #: Crash rate of random inputs above which the oracle says nothing about the policy.
 _ALWAYS = 0.95
+#: Episodes below which a rate says too little.
+_ENOUGH = 20
 #: Share of valid and solvable draws below which the search wastes most of its time.
 _LOW_VALID_RATE = 0.05
 #: Episodes per second below which a user should know what to expect.
@@ -60,13 +62,20 @@ def run_nominal(
     return Nominal(executions, run(cases[:replays]), valid_rate, seconds)
 
 
-def check_target(target: Target, episodes: int, seed: int) -> list[Diagnosis]:
-    """Diagnoses of `target` from random episodes, without a campaign."""
+def check_target(
+    target: Target, episodes: int, seed: int, track: Callable[[list[Cases]], Iterable[Cases]] = iter
+) -> list[Diagnosis]:
+    """Diagnoses of `target` from random episodes, without a campaign. `track` may show the progress."""
     fuzzer, runner = make_fuzzer("random", target, seed=seed), Runner(target)
     cases = fuzzer.ask(episodes)
     runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
-    nominal = run_nominal(cases, lambda some: runner(some.inputs, some.seeds), fuzzer.validator.valid_rate)
-    return examine(nominal)
+
+    def run(some: Cases) -> Executions:
+        starts = range(0, len(some), target.batch_size)
+        parts = [some[start : start + target.batch_size] for start in starts]
+        return concatenate([runner(part.inputs, part.seeds) for part in track(parts)])
+
+    return examine(run_nominal(cases, run, fuzzer.validator.valid_rate))
 
 
 def examine(nominal: Nominal) -> list[Diagnosis]:
@@ -100,12 +109,8 @@ def _finite(executions: Executions) -> Diagnosis:
 
 
 def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
-    first = executions[: len(replayed)]
-    same = (
-        (first.returns == replayed.returns)
-        & (first.lengths == replayed.lengths)
-        & (first.verdicts.steps == replayed.verdicts.steps)
-    )
+    pairs = zip(executions[: len(replayed)].outcomes, replayed.outcomes, strict=True)
+    same = np.array([first.is_same(second) for first, second in pairs], np.bool_)
     if same.all():
         return Diagnosis(
             "determinism", Level.GOOD, f"{len(replayed)} episodes run twice gave the same result"
@@ -121,7 +126,7 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
 def _oracle(executions: Executions) -> Diagnosis:
     rate = float(executions.crashed.mean())
     count = len(executions)
-    if rate > _ALWAYS:
+    if rate > _ALWAYS and count >= _ENOUGH:
         return Diagnosis(
             "oracle",
             Level.UNHEALTHY,

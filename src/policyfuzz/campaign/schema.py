@@ -19,7 +19,7 @@ FINDING_COLUMNS = {
     "is_distinct": "INTEGER NOT NULL",  # 1: no earlier distinct finding within the radius
     "kind": "TEXT NOT NULL",
     "crash_step": "INTEGER NOT NULL",
-    "return": "REAL NOT NULL",
+    "return": "REAL",  # NULL where it was NaN
     "parent": "INTEGER",  # seed it was changed from, NULL for a sample
     "case_seed": "INTEGER NOT NULL",
     "batch": "INTEGER NOT NULL",
@@ -85,8 +85,14 @@ def create_statements(dimension_names: Sequence[str]) -> list[str]:
 
 def input_columns(dimension_names: Sequence[str]) -> list[str]:
     """Column names of the input; marked where a dimension is called like one of our own columns."""
-    taken = FINDING_COLUMNS.keys() | SEED_COLUMNS.keys()
-    return [f"input_{name}" if name.lower() in taken else name for name in dimension_names]
+    taken = {*FINDING_COLUMNS, *SEED_COLUMNS}
+    columns = []
+    for name in dimension_names:
+        while name.lower() in taken:
+            name = f"input_{name}"
+        taken.add(name.lower())
+        columns.append(name)
+    return columns
 
 
 def insert_statement(table: str, columns: Sequence[str]) -> str:

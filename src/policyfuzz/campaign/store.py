@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 from numpy.typing import NDArray
 
 from policyfuzz.campaign import schema
@@ -42,16 +42,24 @@ class CampaignReader:
             _check_format(self._connection, self.folder)
             self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
             self.dimensions: list[dict[str, Any]] = self.rows("dimensions")
-            self.config = CampaignConfig.from_json(self.about["config"])
+            try:
+                self.config = CampaignConfig.from_json(self.about["config"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise CampaignError(f"the configuration in {self.folder} cannot be read: {error}") from error
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of `table` by column name, in order."""
         return list(self.iterate(table))
 
-    def iterate(self, table: str) -> Iterator[dict[str, Any]]:
-        """The rows of `table` by column name, one by one."""
+    def count(self, table: str) -> int:
+        """How many rows `table` has."""
         with self._reading():
-            cursor = self._connection.execute(f"SELECT * FROM {table} ORDER BY 1")
+            return int(self._connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
+
+    def iterate(self, table: str, where: str = "1") -> Iterator[dict[str, Any]]:
+        """The rows of `table` for which `where` holds by column name, one by one."""
+        with self._reading():
+            cursor = self._connection.execute(f"SELECT * FROM {table} WHERE {where} ORDER BY 1")
             names = [column[0] for column in cursor.description]
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
@@ -76,14 +84,14 @@ class CampaignReader:
 
     def finding(self, number: int) -> Finding:
         """The finding called `number`."""
-        found = [finding for finding in self.findings() if finding.id == number]
-        if not found:
-            count = len(self.findings())
-            raise CampaignError(
-                f"no finding {number} in {self.folder}",
-                hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
-            )
-        return found[0]
+        columns = [str(dimension["column"]) for dimension in self.dimensions]
+        for row in self.iterate("findings", where=f"id = {int(number)}"):
+            return _finding(row, columns)
+        count = self.count("findings")
+        raise CampaignError(
+            f"no finding {number} in {self.folder}",
+            hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
+        )
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What the search needs to go on, as of the last batch."""
@@ -132,9 +140,9 @@ class CampaignReader:
 class CampaignWriter(CampaignReader):
     """The one writer of a campaign. Every batch is one transaction."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lock: BaseFileLock | None = None) -> None:
         _file_in(folder)
-        self._lock = _lock(folder)
+        self._lock = lock or _lock(folder)
         try:
             super().__init__(folder)
             self._connection.close()
@@ -150,17 +158,18 @@ class CampaignWriter(CampaignReader):
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CampaignError(f"cannot make folder {folder}: {error.strerror}") from error
-        if (folder / schema.FILE_NAME).exists():
-            raise CampaignError(
-                f"{folder} already holds a campaign",
-                hint="add --resume to continue it, or choose another folder with -o",
-            )
         lock = _lock(folder)
         try:
+            if (folder / schema.FILE_NAME).exists():
+                raise CampaignError(
+                    f"{folder} already holds a campaign",
+                    hint="add --resume to continue it, or choose another folder with -o",
+                )
             _create(folder, config, space)
-        finally:
+        except BaseException:
             lock.release()
-        return cls(folder)
+            raise
+        return cls(folder, lock)
 
     def commit(self, record: BatchRecord) -> None:
         """Write all that a batch has changed, or nothing."""
@@ -185,9 +194,11 @@ class CampaignWriter(CampaignReader):
             with self._connection:
                 yield
         except sqlite3.Error as error:
+            is_disk = isinstance(error, sqlite3.OperationalError)
+            hint = "is the disk full? " if is_disk else ""
             raise CampaignError(
                 f"cannot write to {self.folder}: {error}",
-                hint="is the disk full? All batches before this one are saved; continue with --resume",
+                hint=f"{hint}All batches before this one are saved; continue with --resume",
             ) from error
 
     def _write(self, record: BatchRecord) -> None:
@@ -269,14 +280,16 @@ def _file_in(folder: Path) -> Path:
     """The campaign file in `folder`, which must be there."""
     path = folder / schema.FILE_NAME
     if not path.is_file():
-        what = "has no campaign in it" if folder.is_dir() else "does not exist"
+        what = "is not a folder" if folder.exists() else "does not exist"
+        what = "has no campaign in it" if folder.is_dir() else what
         raise CampaignError(f"{folder} {what}", hint=f"a campaign is a folder with a {schema.FILE_NAME}")
     return path
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
-    if mode == "ro" and not os.access(path.parent, os.W_OK):
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    if mode == "ro" and not has_log and not os.access(path.parent, os.W_OK):
         uri += "&immutable=1"  # readers lock by a file beside the database, which cannot be made here
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=30)
@@ -290,10 +303,11 @@ def _open(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _lock(folder: Path) -> FileLock:
+def _lock(folder: Path) -> BaseFileLock:
     lock = FileLock(folder / schema.LOCK_NAME)
     try:
-        lock.acquire(timeout=0)
+        # long enough for a reader that only looks whether there is a writer
+        lock.acquire(timeout=0.5)
     except Timeout as error:
         raise CampaignError(
             f"another process is writing the campaign in {folder}",
@@ -334,7 +348,7 @@ def _finding(row: Mapping[str, Any], columns: list[str]) -> Finding:
         is_distinct=bool(row["is_distinct"]),
         kind=row["kind"],
         crash_step=row["crash_step"],
-        episode_return=row["return"],
+        episode_return=float("nan") if row["return"] is None else row["return"],
         parent=row["parent"],
         case_seed=row["case_seed"],
         batch=row["batch"],

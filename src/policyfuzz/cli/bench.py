@@ -1,7 +1,6 @@
 """policyfuzz bench: measure speed, as ratios within one run."""
 
 import dataclasses
-import json
 from importlib import import_module
 
 import click
@@ -28,7 +27,7 @@ def command(name: str, is_json: bool) -> int:
     Numbers are ratios against a baseline of the same run, because absolute times mean little on a
     shared machine.
     """
-    from policyfuzz.cli.console import progress_bar, results
+    from policyfuzz.cli.console import print_json, progress_bar, results
     from policyfuzz.errors import unknown_name
 
     if name not in BENCHMARKS:
@@ -38,7 +37,7 @@ def command(name: str, is_json: bool) -> int:
             lambda items, description: bar.track(list(items), description=description)
         )
     if is_json:
-        click.echo(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
+        print_json([dataclasses.asdict(line) for line in lines])
     else:
         results().print(_table(lines))
     return int(any(line.is_met is False for line in lines))

@@ -1,7 +1,6 @@
 """policyfuzz check: look at a target before fuzzing it."""
 
 import dataclasses
-import json
 
 import click
 
@@ -20,19 +19,21 @@ def command(target: str, policy: str | None, episodes: int, seed: int, is_json: 
     The same check runs at the start of every campaign.
     """
     from policyfuzz.campaign.health import check_target, is_unhealthy
-    from policyfuzz.cli.console import talk
+    from policyfuzz.cli.console import print_json, progress_bar
     from policyfuzz.errors import UsageError
     from policyfuzz.targets.registry import load_target
 
     if episodes < 1 or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
     loaded = load_target(target, policy)
-    with talk().status(f"running {episodes:,} random episodes"):
-        diagnoses = check_target(loaded, episodes, seed)
+    with progress_bar() as bar:
+        diagnoses = check_target(
+            loaded, episodes, seed, lambda parts: bar.track(parts, description="random episodes, batches")
+        )
     code = 3 if is_unhealthy(diagnoses) else 0
     if is_json:
         report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-        click.echo(json.dumps({"target": loaded.name, "healthy": code == 0, "diagnoses": report}, indent=2))
+        print_json({"target": loaded.name, "healthy": code == 0, "diagnoses": report})
         return code
     click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
     for dimension in loaded.inputs.dimensions:

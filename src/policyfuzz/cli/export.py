@@ -32,7 +32,10 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
 
     Input columns are named after their dimension and unit, e.g. own_speed [ft/s].
     """
+    from dataclasses import replace
+
     from policyfuzz.campaign.store import CampaignReader
+    from policyfuzz.cli.console import progress_bar
     from policyfuzz.errors import UsageError
     from policyfuzz.report.tables import table_of, write_table
 
@@ -40,5 +43,7 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
     if form not in ("csv", "json", "npz"):
         raise UsageError(f"cannot tell the format of {str(out)!r}", hint="add --format csv, json or npz")
     table = table_of(CampaignReader(folder), what)
-    rows = write_table(table, form, out)
+    with progress_bar() as bar:
+        shown = replace(table, rows=bar.track(table.rows, total=table.count, description=f"writing {what}"))
+        rows = write_table(shown, form, out)
     click.echo(f"wrote {rows:,} rows to {out}")

@@ -1,14 +1,18 @@
 """policyfuzz fuzz: the search itself."""
 
-import json
 import re
 import signal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from policyfuzz.cli.options import DURATION, FOLDER, as_json, policy
+
+if TYPE_CHECKING:
+    from policyfuzz.campaign.config import CampaignConfig
+    from policyfuzz.campaign.store import CampaignWriter
+    from policyfuzz.target import Target
 
 EPILOG = """\
 \b
@@ -29,7 +33,7 @@ until Ctrl-C, which saves and stops. The same seed and options give the same fin
 @click.option("--strategy", help="How to search: mixed (default), mdpfuzz, reward or random.")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
-@click.option("--max-findings", type=int, help="Stop after this many confirmed findings.")
+@click.option("--max-findings", type=int, help="Stop once at least this many findings are confirmed.")
 @click.option("-s", "--seed", type=int, help="Of all randomness of the search.  [default: 0]")
 @click.option("-o", "--out", type=FOLDER, help="Campaign folder.  [default: campaigns/TARGET-N]")
 @click.option("--resume", is_flag=True, help="Continue the campaign in the folder given by -o.")
@@ -42,7 +46,7 @@ until Ctrl-C, which saves and stops. The same seed and options give the same fin
 )
 @as_json
 @click.option("--force", is_flag=True, help="Go on although the health check failed.")
-@click.option("--batch", "batch_size", type=int, help="Episodes per batch.  [default: the target's]")
+@click.option("--batch", type=int, help="Episodes per batch.  [default: the target's]")
 @click.option("--samples", type=int, help="Random inputs before the first mutant.  [default: 1000]")
 @click.option("--sensitivity", help="Energy of kept mutants: lineage (default) or exact.")
 @click.option("--quantile", type=float, help="Share of state sequences called fresh.  [default: 0.05]")
@@ -69,80 +73,90 @@ def command(
     """
     from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.cli.console import results
+    from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import as_dictionary, print_summary
-    from policyfuzz.targets.registry import load_target
 
     budget = Budget(max_time, max_execs, max_findings)
-    loaded = load_target(target, policy)
-    store = _open(
-        loaded, policy, out, resume, {key: value for key, value in chosen.items() if value is not None}
-    )
+    chosen = _given(chosen)
+    loaded, store = _resume(target, policy, out, chosen) if resume else _start(target, policy, out, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with make_listener(ui) as listener:
-            reason = Campaign(loaded, store, budget, listener, accept_unhealthy=force).run()
+        campaign = Campaign(loaded, store, budget, accept_unhealthy=force)
+        with make_listener(ui) as campaign.listener:
+            reason = campaign.run()
         if is_json:
-            click.echo(json.dumps(as_dictionary(store, reason.value), indent=2))
+            print_json(as_dictionary(store, campaign.progress, reason.value))
         else:
-            print_summary(results(), store, reason.value)
-        found = store.progress().findings
+            print_summary(results(), store, campaign.progress, reason.value)
     finally:
         store.close()
-    if reason is StopReason.INTERRUPTED:
-        return 130
-    if reason is StopReason.UNHEALTHY:
-        return 3
-    return 1 if found else 0
+    codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}
+    return codes.get(reason, 1 if campaign.progress.findings else 0)
 
 
-def _open(target: Any, policy: str | None, out: Path | None, resume: bool, chosen: dict[str, Any]) -> Any:
-    """The store of a new campaign, or of the one to resume after making sure that nothing has changed."""
+def _start(
+    name: str, policy: str | None, out: Path | None, chosen: dict[str, Any]
+) -> tuple["Target", "CampaignWriter"]:
+    """The target, and the store of a new campaign."""
+    from policyfuzz.campaign.config import CampaignConfig
+    from policyfuzz.campaign.store import CampaignWriter
+    from policyfuzz.targets.registry import load_target
+
+    target = load_target(name, policy)
+    base = CampaignConfig(target.name, batch_size=target.batch_size)
+    config = _config(base, target, policy, chosen)
+    return target, CampaignWriter.create(out or _next_folder(target.name), config, target.inputs)
+
+
+def _resume(
+    name: str, policy: str | None, out: Path | None, chosen: dict[str, Any]
+) -> tuple["Target", "CampaignWriter"]:
+    """The target, and the store of the campaign to go on with, after making sure that nothing changed."""
     from policyfuzz.campaign.store import CampaignWriter
     from policyfuzz.errors import CampaignError, UsageError
+    from policyfuzz.targets.registry import load_target
 
-    if not resume:
-        config = _config(target, policy, chosen)
-        return CampaignWriter.create(out or _next_folder(target.name), config, target.inputs)
     if out is None:
         raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")
     store = CampaignWriter(out)
-    changes = store.config.differences(_config(target, policy, chosen, store.config))
-    if changes:
+    try:
+        policy = policy or store.config.policy
+        target = load_target(name, policy)
+        changes = store.config.differences(_config(store.config, target, policy, chosen))
+        if changes:
+            raise CampaignError(
+                f"cannot resume {out}: {'; '.join(changes)}",
+                hint="a resumed campaign keeps target, policy and options; start a new one in another folder",
+            )
+    except BaseException:
         store.close()
-        raise CampaignError(
-            f"cannot resume {out}: {'; '.join(changes)}",
-            hint="a resumed campaign keeps its target, policy and options; start a new one in another folder",
-        )
-    return store
+        raise
+    return target, store
 
 
-def _config(target: Any, policy: str | None, chosen: dict[str, Any], earlier: Any = None) -> Any:
-    """The configuration that was asked for; what was not mentioned is as in `earlier` or by default."""
+def _config(
+    base: "CampaignConfig", target: "Target", policy: str | None, chosen: dict[str, Any]
+) -> "CampaignConfig":
+    """The configuration that was asked for; what was not mentioned is as in `base`."""
     from dataclasses import replace
 
-    from policyfuzz.campaign.config import CampaignConfig
+    def given(**names: str) -> dict[str, Any]:
+        return {field: chosen[option] for field, option in names.items() if option in chosen}
 
-    base = earlier or CampaignConfig(target.name, batch_size=target.batch_size)
-    search = base.search
-    freshness = {"quantile": chosen.get("quantile"), "threshold": chosen.get("tau")}
-    density = {"forgetting": chosen.get("gamma"), "components": chosen.get("components")}
-    searching = {"samples": chosen.get("samples"), "sensitivity": chosen.get("sensitivity")}
     search = replace(
-        search,
-        density=replace(search.density, **_given(density)),
-        freshness=replace(search.freshness, **_given(freshness)),
-        **_given(searching),
+        base.search,
+        density=replace(base.search.density, **given(forgetting="gamma", components="components")),
+        freshness=replace(base.search.freshness, **given(quantile="quantile", threshold="tau")),
+        **given(samples="samples", sensitivity="sensitivity"),
     )
-    plain = {name: chosen.get(name) for name in ("strategy", "seed", "batch_size")}
     return replace(
         base,
         target=target.name,
-        policy=policy,
+        policy=target.policy_uri or policy,
         policy_sha256=target.policy_sha256,
         search=search,
-        **_given({**plain, "distinct_radius": chosen.get("radius")}),
+        **given(strategy="strategy", seed="seed", batch_size="batch", distinct_radius="radius"),
     )
 
 

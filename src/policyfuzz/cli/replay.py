@@ -1,6 +1,5 @@
 """policyfuzz replay: run a finding again and draw it."""
 
-import json
 from pathlib import Path
 
 import click
@@ -29,13 +28,14 @@ def command(
 ) -> int:
     """Run FINDING of the campaign in DIR again, compare, and draw the episode."""
     from policyfuzz.campaign.store import CampaignReader
-    from policyfuzz.cli.console import talk
+    from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.episode_figure import draw_finding
     from policyfuzz.triage.replay import replay
 
     campaign = CampaignReader(folder)
     found = campaign.finding(finding)
-    picture = None if no_picture else png or folder / "findings" / f"{finding}.png"
+    name = f"{finding}.png" if policy is None else f"{finding}-other-policy.png"
+    picture = None if no_picture else png or folder / "findings" / name
     with talk().status("running the episode"):
         result = replay(campaign, found, policy)
         if picture is not None:
@@ -50,10 +50,11 @@ def command(
             "return": result.episode_return,
             "picture": None if picture is None else str(picture),
         }
-        click.echo(json.dumps(report, indent=2))
+        print_json(report)
         return int(result.crashes)
     if not result.crashes:
-        click.echo(f"finding {finding} does not crash any more: return {result.episode_return:.6g}")
+        whose = "" if policy is None else f" with {policy}"
+        click.echo(f"finding {finding} does not crash any more{whose}: return {result.episode_return:.6g}")
     else:
         same = (
             "exactly as recorded" if result.is_identical else _difference(found.crash_step, result.crash_step)

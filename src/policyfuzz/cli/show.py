@@ -1,6 +1,5 @@
 """policyfuzz show: what was found."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ Examples:
 def command(folder: Path, finding: int | None, show_all: bool, is_json: bool) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
     from policyfuzz.campaign.store import CampaignReader
-    from policyfuzz.cli.console import results
+    from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.summary import findings_table
 
     campaign = CampaignReader(folder)
@@ -32,13 +31,13 @@ def command(folder: Path, finding: int | None, show_all: bool, is_json: bool) ->
     if finding is not None:
         found = campaign.finding(finding)
         if is_json:
-            click.echo(json.dumps(_as_dictionary(campaign, found), indent=2))
+            print_json(_as_dictionary(campaign, found))
         else:
             _print_one(campaign, found)
         return
     findings = [one for one in campaign.findings() if show_all or one.is_distinct]
     if is_json:
-        click.echo(json.dumps([_as_dictionary(campaign, one) for one in findings], indent=2))
+        print_json([_as_dictionary(campaign, one) for one in findings])
     elif findings:
         console.print(findings_table(campaign, findings))
         console.print(f"replay one:  policyfuzz replay {folder} {findings[0].id}", style="bold")

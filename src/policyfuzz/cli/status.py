@@ -1,6 +1,5 @@
 """policyfuzz status: how a campaign is doing."""
 
-import json
 from pathlib import Path
 
 import click
@@ -14,15 +13,15 @@ from policyfuzz.cli.options import FOLDER, as_json
 def command(folder: Path, is_json: bool) -> None:
     """Say how the campaign in DIR is doing. It may be running."""
     from policyfuzz.campaign.store import CampaignReader, is_being_written
-    from policyfuzz.cli.console import results
+    from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.summary import as_dictionary, print_summary
 
     campaign = CampaignReader(folder)
     running = is_being_written(folder)
     stopped = campaign.about.get("stop_reason")
     if is_json:
-        summary = as_dictionary(campaign, None if running else stopped)
-        click.echo(json.dumps(summary | {"running": running}, indent=2))
+        summary = as_dictionary(campaign, campaign.progress(), None if running else stopped)
+        print_json(summary | {"running": running})
         return
     console = results()
     if running:
@@ -31,4 +30,4 @@ def command(folder: Path, is_json: bool) -> None:
         console.print(
             "not running, and it was not stopped in order: continue it with --resume", style="yellow"
         )
-    print_summary(console, campaign, None if running else stopped)
+    print_summary(console, campaign, campaign.progress(), None if running else stopped)

@@ -12,9 +12,9 @@ from policyfuzz.cli.options import format_seconds
 from policyfuzz.report.statistics import wilson_interval
 
 
-def as_dictionary(campaign: CampaignReader, stop_reason: str | None) -> dict[str, Any]:
+def as_dictionary(campaign: CampaignReader, progress: Progress, stop_reason: str | None) -> dict[str, Any]:
     """The summary that `fuzz --json` and `status --json` print."""
-    progress, config = campaign.progress(), campaign.config
+    config = campaign.config
     return {
         "target": config.target,
         "policy": config.policy,
@@ -49,9 +49,11 @@ def crash_rates(progress: Progress) -> list[str]:
     return lines
 
 
-def print_summary(console: Console, campaign: CampaignReader, stop_reason: str | None) -> None:
+def print_summary(
+    console: Console, campaign: CampaignReader, progress: Progress, stop_reason: str | None
+) -> None:
     """Print what was done and the first distinct findings, with the command that replays one."""
-    progress, config = campaign.progress(), campaign.config
+    config = campaign.config
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_row("target", f"{config.target}, strategy {config.strategy}, seed {config.seed}")

@@ -1,7 +1,5 @@
 """policyfuzz targets: what can be fuzzed out of the box."""
 
-import json
-
 import click
 
 from policyfuzz.cli.options import as_json
@@ -15,6 +13,7 @@ def command(is_json: bool) -> None:
     A target is named NAME or NAME:option=value,option=value. Your own target is named module:function,
     where the function returns a policyfuzz.Target.
     """
+    from policyfuzz.cli.console import print_json
     from policyfuzz.targets.registry import BUILT_INS
 
     if is_json:
@@ -22,7 +21,7 @@ def command(is_json: bool) -> None:
             {"name": name, "summary": built_in.summary, "options": dict(built_in.options)}
             for name, built_in in BUILT_INS.items()
         ]
-        click.echo(json.dumps(listing, indent=2))
+        print_json(listing)
         return
     for name, built_in in BUILT_INS.items():
         click.echo(f"{name:<10} {built_in.summary}")

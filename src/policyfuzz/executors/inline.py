@@ -1,24 +1,11 @@
 """Runs cases in this process."""
 
 from collections import deque
-from typing import Protocol
 
 from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import Cases
 from policyfuzz.target import Runner, Target
 from policyfuzz.timing import TimeSplit
-
-
-class Executor(Protocol):
-    """Runs batches of cases; results come back in the order of submission."""
-
-    def submit(self, cases: Cases) -> None:
-        """Take a batch to run."""
-        ...
-
-    def collect(self) -> Executions:
-        """Results of the oldest batch that was not collected yet; waits for them."""
-        ...
 
 
 class InlineExecutor:

@@ -165,6 +165,10 @@ class Choice:
     name: str
     options: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        if not self.options:
+            raise UsageError(f"dimension {self.name!r} has nothing to choose from")
+
     kind: ClassVar[str] = "choice"
     is_periodic: ClassVar[bool] = False
     unit: ClassVar[str] = ""

@@ -6,6 +6,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.errors import unknown_name
+
 #: `Verdicts.kinds` and `Verdicts.steps` of an episode that did not crash.
 NONE = -1
 
@@ -27,6 +29,8 @@ class Trajectories:
 
     def signal(self, name: str) -> NDArray[np.float64]:
         """(n, t) the signal of this name."""
+        if name not in self.names:
+            raise unknown_name("signal", name, self.names)
         return self.signals[:, :, self.names.index(name)]
 
 

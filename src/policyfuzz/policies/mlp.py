@@ -21,7 +21,7 @@ class MlpBank:
     """Networks of one shape; every row of a batch names the network it goes through.
 
     The result of a row does not depend on the other rows, bit for bit. Arithmetic is float64 whatever
-    the weights were stored in: twice the work of float32, and a score that another processor rounds
+    the weights were stored in: more work than float32, but a score that another processor rounds
     differently almost never changes which action is best.
     """
 

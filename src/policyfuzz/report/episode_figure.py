@@ -48,4 +48,4 @@ def draw_episode(target: Target, row: NDArray[np.float64], seed: int, path: Path
         figure.suptitle(f"{target.name}: {kind} at step {step}")
     else:
         figure.suptitle(f"{target.name}: no crash")
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, format="png")

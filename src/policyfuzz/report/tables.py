@@ -2,8 +2,9 @@
 
 import csv
 import json
+import math
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ class Table:
     """Column names, and rows that are read as they are needed."""
 
     columns: list[str]
-    rows: Iterator[list[Any]]
+    rows: Iterable[list[Any]]
+    count: int  #: of the rows
 
 
 def table_of(campaign: CampaignReader, what: str) -> Table:
@@ -33,7 +35,8 @@ def table_of(campaign: CampaignReader, what: str) -> Table:
         if dimension["unit"]
     }
     columns = [units.get(column, column) for column in campaign.columns(name)]
-    return Table(columns, (list(row.values()) for row in campaign.iterate(name)))
+    rows = (list(row.values()) for row in campaign.iterate(name))
+    return Table(columns, rows, campaign.count(name))
 
 
 def write_table(table: Table, form: str, path: Path) -> int:
@@ -43,14 +46,18 @@ def write_table(table: Table, form: str, path: Path) -> int:
             return _write_csv(table, path)
         rows = list(table.rows)
         if form == "json":
-            path.write_text(
-                json.dumps([dict(zip(table.columns, row, strict=True)) for row in rows], indent=1)
-            )
+            listing = [dict(zip(table.columns, map(_finite, row), strict=True)) for row in rows]
+            path.write_text(json.dumps(listing, indent=1, allow_nan=False))
         else:
             _write_npz(table.columns, rows, path)
         return len(rows)
     except OSError as error:
         raise CampaignError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _finite(value: Any) -> Any:
+    """`value`, or None where it is a number that JSON does not know."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_csv(table: Table, path: Path) -> int:

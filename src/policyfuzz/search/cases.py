@@ -1,6 +1,6 @@
 """Cases: inputs that the search wants to be run, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -58,6 +58,15 @@ class Cases:
         """Cases of one purpose with fresh random seeds."""
         seeds = rng.integers(0, 2**63, len(inputs), dtype=np.uint64)
         return Cases(inputs, seeds, parents, np.full(len(inputs), int(purpose), np.int64))
+
+    def state(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """All of it as arrays whose names start with `prefix`."""
+        return {f"{prefix}{name}": getattr(self, name) for name in ("inputs", "seeds", "parents", "purposes")}
+
+    @staticmethod
+    def from_state(state: Mapping[str, NDArray[Any]], prefix: str) -> "Cases":
+        """The cases that `state` turned into arrays."""
+        return Cases(*(state[f"{prefix}{name}"] for name in ("inputs", "seeds", "parents", "purposes")))
 
     @staticmethod
     def none(dimensions: int) -> "Cases":

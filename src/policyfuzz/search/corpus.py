@@ -29,11 +29,6 @@ class Corpus:
         return len(self._tree)
 
     @property
-    def has_energy(self) -> bool:
-        """True once some entry can be chosen by its energy."""
-        return self._tree.total > 0
-
-    @property
     def inputs(self) -> NDArray[np.float64]:
         """(n, d) a view of all inputs."""
         return self._inputs[: len(self)]

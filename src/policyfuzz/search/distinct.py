@@ -6,25 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-#: Representatives that are compared one by one before they join the tree.
-_TAIL = 256
+#: Points that are compared one by one before they are put into a tree.
+_TAIL = 128
 
 
 @dataclass(slots=True)
 class Packing:
-    """Points of the unit cube, each at least `radius` from all earlier ones. O(log n) per point."""
+    """Points of the unit cube, each at least `radius` from all earlier ones.
+
+    They are held in trees of doubling size, so that a point costs O(log^2 n) on average.
+    """
 
     radius: float
     periods: NDArray[np.float64]  #: (d,) 1 where a coordinate wraps round, 0 where it does not
-    _points: NDArray[np.float64] = field(init=False)
-    _tree: KDTree | None = field(init=False, default=None)
-    _in_tree: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        self._points = np.empty((0, len(self.periods)))
+    _trees: list[KDTree] = field(init=False, default_factory=list)  #: the largest first
+    _tail: list[NDArray[np.float64]] = field(init=False, default_factory=list)  #: in no tree yet
 
     def __len__(self) -> int:
-        return len(self._points)
+        return sum(int(tree.n) for tree in self._trees) + len(self._tail)
 
     def add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Add the points `unit` (n, d) in order where they fit; (n,) True where one did."""
@@ -33,16 +32,22 @@ class Packing:
         return np.array([self._add_one(point) for point in unit], np.bool_)
 
     def _add_one(self, point: NDArray[np.float64]) -> bool:
-        if self._tree is not None and np.isfinite(
-            self._tree.query(point, distance_upper_bound=self.radius)[0]
-        ):
-            return False
-        apart = np.abs(self._points[self._in_tree :] - point)
-        apart = np.where(self.periods > 0, np.minimum(apart, 1 - apart), apart)
-        if (np.sqrt((apart**2).sum(axis=1)) < self.radius).any():
-            return False
-        self._points = np.vstack([self._points, point])
-        if len(self) - self._in_tree > max(_TAIL, self._in_tree):
-            self._tree = KDTree(self._points, boxsize=self.periods)
-            self._in_tree = len(self)
+        if self._tail:
+            apart = np.abs(np.array(self._tail) - point)
+            apart = np.where(self.periods > 0, np.minimum(apart, 1 - apart), apart)
+            if ((apart**2).sum(axis=1) < self.radius**2).any():
+                return False
+        for tree in self._trees:
+            if np.isfinite(tree.query(point, distance_upper_bound=self.radius)[0]):
+                return False
+        self._tail.append(point)
+        if len(self._tail) == _TAIL:
+            self._plant()
         return True
+
+    def _plant(self) -> None:
+        """Put the tail into a tree, together with all trees that are no larger."""
+        points, self._tail = np.array(self._tail), []
+        while self._trees and self._trees[-1].n <= len(points):
+            points = np.concatenate([self._trees.pop().data, points])
+        self._trees.append(KDTree(points, boxsize=self.periods))

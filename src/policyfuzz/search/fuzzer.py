@@ -200,7 +200,7 @@ class Fuzzer:
             opinion = guide.consider(executions, parent_returns, rng)
             keep |= opinion.keep
             log_density = np.where(np.isnan(log_density), opinion.log_density, log_density)
-        kept = np.flatnonzero(keep & ~executions.crashed)
+        kept = np.flatnonzero(keep & ~executions.crashed & np.isfinite(executions.returns))
         energy = np.full(len(kept), np.nan)
         if not self.parts.probes_mutants:
             mutants = kept[is_mutant[kept]]

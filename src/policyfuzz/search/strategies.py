@@ -1,5 +1,6 @@
 """Strategies: named recipes of the same parts."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +29,9 @@ class SearchSettings:
             raise UsageError(f"samples is {self.samples}, expected 1 or more")
         if not 0 < self.freshness.quantile < 1:
             raise UsageError(f"quantile is {self.freshness.quantile:g}, expected between 0 and 1")
+        threshold = self.freshness.threshold
+        if threshold is not None and not math.isfinite(threshold):
+            raise UsageError(f"tau is {threshold:g}, expected a number")
         if not 0 <= self.density.forgetting < 1:
             raise UsageError(f"gamma is {self.density.forgetting:g}, expected 0 or more and below 1")
         if self.density.components < 1:

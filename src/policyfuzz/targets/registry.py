@@ -1,10 +1,10 @@
 """From a string to a target: built-in names with options, or module:function."""
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 from policyfuzz.target import Target
 
 
@@ -50,20 +50,38 @@ def load_target(name: str, policy: str | None = None) -> Target:
 
 def _from_module(name: str, module: str, function: str, policy: str | None) -> Target:
     """The target that the user's own `function` in `module` makes."""
+    make = _attribute(name, module, function)
     try:
-        make = getattr(importlib.import_module(module), function)
-    except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0] and error.name != module:
-            raise
-        if "." in module:
-            raise UsageError(f"no module {module!r} for target {name!r}", "is it on PYTHONPATH?") from error
-        raise unknown_name("target", module, BUILT_INS) from error
-    except AttributeError as error:
-        raise UsageError(f"module {module!r} has no {function!r}, asked for by target {name!r}") from error
-    target = make() if policy is None else make(policy=policy)
+        target = make() if policy is None else make(policy=policy)
+    except PolicyFuzzError:
+        raise
+    except Exception as error:  # whatever the user's own code raises
+        hint = "a target that takes --policy is a function with a parameter called policy" if policy else ""
+        raise TargetCodeError.of(name, error, hint) from error
     if not isinstance(target, Target):
         raise UsageError(f"{name} returned {type(target).__name__}, expected policyfuzz.Target")
-    return target
+    return replace(target, name=name)  # the name must rebuild it
+
+
+def _attribute(name: str, module: str, function: str) -> Callable[..., object]:
+    """The `function` in `module`, both the user's own."""
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.split(".")[0]):
+            raise TargetCodeError.of(name, error) from error
+        hint = unknown_name("target", module, BUILT_INS).hint
+        raise UsageError(
+            f"no module {module!r} for target {name!r}",
+            f"is it in this folder or on PYTHONPATH? Built in: {hint}",
+        ) from error
+    except AttributeError as error:
+        raise UsageError(f"module {module!r} has no {function!r}, asked for by target {name!r}") from error
+    except Exception as error:  # whatever the user's own module raises
+        raise TargetCodeError.of(name, error) from error
+    if not callable(found):
+        raise UsageError(f"{name} is a {type(found).__name__}, expected a function that returns a target")
+    return found  # type: ignore[no-any-return]
 
 
 def _parse_options(base: str, text: str, known: Mapping[str, str]) -> dict[str, str]:

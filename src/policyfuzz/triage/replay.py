@@ -7,6 +7,8 @@ import numpy as np
 from policyfuzz.campaign.records import Finding
 from policyfuzz.campaign.store import CampaignReader
 from policyfuzz.errors import CampaignError
+from policyfuzz.oracles import NONE
+from policyfuzz.rollout import Outcome
 from policyfuzz.target import Runner, Target
 from policyfuzz.targets.registry import load_target
 
@@ -37,5 +39,11 @@ def replay(campaign: CampaignReader, finding: Finding, policy: str | None = None
     kind = target.oracle.kinds[int(executions.verdicts.kinds[0])] if crashes else None
     step = int(executions.verdicts.steps[0]) if crashes else None
     episode_return = float(executions.returns[0])
-    recorded = (finding.kind, finding.crash_step, finding.episode_return)
-    return Replay(target, crashes, (kind, step, episode_return) == recorded, kind, step, episode_return)
+    kinds = target.oracle.kinds
+    recorded = Outcome(
+        kinds.index(finding.kind) if finding.kind in kinds else NONE,
+        finding.crash_step,
+        finding.episode_return,
+    )
+    is_identical = executions.outcomes[0].is_same(recorded)
+    return Replay(target, crashes, is_identical, kind, step, episode_return)

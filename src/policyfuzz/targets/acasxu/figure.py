@@ -33,10 +33,10 @@ def draw_encounter(target: Target, row: NDArray[np.float64], seed: int, path: Pa
     verdict = f"collision from {begin}" if step >= 0 else "no collision"
     speed = encounter.intruder_velocity(row[None])[1][0]
     figure.suptitle(
-        f"{verdict}, closest approach {ranges.min():.0f} ft\n"
+        f"{verdict}, closest approach {ranges.min():.1f} ft\n"
         f"own speed {row[0]:.0f} ft/s, intruder {speed:.0f} ft/s, {ranges[0]:,.0f} ft apart at the start"
     )
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, format="png")
 
 
 def _draw_tracks(axes: Axes, recording: Recording) -> None:

@@ -39,10 +39,12 @@ INPUTS = InputSpace(
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `bucket` (1-9), policy: None for the shipped networks or acasxu:DIR."""
     bucket = _bucket(options.get("bucket", str(_DEFAULT_BUCKET)))
+    uri = None
     if policy is None:
-        bank, policy_name = shipped_networks(bucket), "shipped networks"
+        bank = shipped_networks(bucket)
     elif policy.startswith("acasxu:"):
-        bank, policy_name = networks_in(Path(policy.removeprefix("acasxu:")).expanduser(), bucket), policy
+        folder = Path(policy.removeprefix("acasxu:")).expanduser()
+        bank, uri = networks_in(folder, bucket), f"acasxu:{folder.resolve()}"
     else:
         raise PolicyError(
             f"acasxu cannot use policy {policy!r}",
@@ -55,7 +57,8 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         policy=lambda: AdvisoryPolicy(bank),
         oracle=Below("range", encounter.COLLISION_FEET, kind="collision"),
         horizon=encounter.STEPS,
-        policy_name=policy_name,
+        policy_name=uri or "shipped networks",
+        policy_uri=uri,
         policy_sha256=sha256(bank),
         solvable=encounter.is_solvable,
         decay=encounter.RETURN_DECAY,
