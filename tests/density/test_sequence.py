@@ -88,9 +88,9 @@ def test_log_density_equals_the_direct_formula(seed, dimensions, components, cou
 def test_log_density_equals_the_direct_formula_when_a_batch_is_larger_than_a_chunk():
     rng = np.random.default_rng(0)
     density = learnt(walks(rng, 30, 64, 2), components=2)
-    states = walks(rng, 140, 64, 2)  # 64 whole sequences fill the first chunk exactly
-    lengths = np.concatenate([np.full(64, 64), rng.integers(1, 65, 76)])
-    assert lengths.sum() > 1.5 * sequence._CHUNK
+    whole_chunk = sequence._CHUNK // 64  # sequences that fill the first chunk exactly
+    states = walks(rng, whole_chunk + 76, 64, 2)
+    lengths = np.concatenate([np.full(whole_chunk, 64), rng.integers(1, 65, 76)])
     np.testing.assert_allclose(
         density.mean_log_density(states, lengths),
         direct_mean_log_density(density, states, lengths),

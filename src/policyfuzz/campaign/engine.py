@@ -161,8 +161,7 @@ class Campaign:
         with self._clock.activity("store"):
             self._advance(searched, results, len(cases), verdicts)
             findings = list(self._new_findings(searched, results, told))
-            outcomes = results.outcomes
-            self._confirmations.add(findings, [outcomes[row] for row in told.crashed])
+            self._confirmations.add(findings, results[told.crashed].outcomes)
             self._progress = replace(self._progress, unconfirmed=len(self._confirmations))
             self.store.commit(self._record(searched, told, findings, verdicts))
         self._emit(BatchDone(self._progress, findings))

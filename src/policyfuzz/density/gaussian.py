@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 _LOG_TWO_PI = float(np.log(2 * np.pi))
 #: Eigenvalues this much smaller than the largest are rounding; a factor could not be computed with them.
 _ROUNDING = 1e-12
+_NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,16 @@ class GaussianMixture:
         """(n,) log-density at `points` (n, d)."""
         return self._score(points)[0]
 
-    def log_density_with_marginal(
-        self, points: NDArray[np.float64], marginal: int
+    def chain_log_density(
+        self, path: NDArray[np.float64], moving: NDArray[np.int64], limits: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(n,) log-density at `points` (n, d), and (n,) that of their first `marginal` coordinates alone."""
-        return self._score(points, marginal)[:2]
+        """(n,) log-density of each point of `path` (n, d) with its increments, and (n,) without them.
+
+        Increments are those of the coordinates `moving` (m,) to the next point; the mixture is over d + m
+        coordinates. The last point has no next one: its increments are taken as zero. Coordinates
+        beyond `limits` (d,) are taken to lie there.
+        """
+        return self._score(path, moving, limits, marginal=path.shape[1])[:2]
 
     def responsibilities(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n, k) share of each component in the density at `points` (n, d); rows sum to one."""
@@ -71,7 +77,12 @@ class GaussianMixture:
         return np.exp(joint - sums).T, 2 * (log_norms - joint.T)
 
     def _score(
-        self, points: NDArray[np.float64], marginal: int = 0, components: bool = False
+        self,
+        points: NDArray[np.float64],
+        moving: NDArray[np.int64] = _NOTHING,
+        limits: NDArray[np.float64] | None = None,
+        marginal: int = 0,
+        components: bool = False,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """(n,) log-density, (n,) its marginal and (k, n) its log parts by component, each if wanted."""
         from policyfuzz.density import kernel
@@ -86,6 +97,8 @@ class GaussianMixture:
             self._log_norms(marginal),
             marginal,
             np.ascontiguousarray(points.T, np.float64),
+            np.full(points.shape[1], np.inf) if limits is None else limits,
+            moving,
             sums,
             marginal_sums,
             joint,

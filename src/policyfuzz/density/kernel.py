@@ -106,17 +106,23 @@ def score(
     marginal_log_norms: NDArray[np.float64],
     marginal: int,
     columns: NDArray[np.float64],
+    limits: NDArray[np.float64],
+    moving: NDArray[np.int64],
     sums: NDArray[np.float64],
     marginal_sums: NDArray[np.float64],
     joint: NDArray[np.float64],
 ) -> None:
     """Write the log-density of points `columns` (d, n) into `sums` (n,).
 
+    Each point is followed by how far its coordinates `moving` (m,) are from those of the next column, and
+    the mixture is over d + m coordinates; the last column is taken to be followed by itself. Values
+    beyond `limits` (d,) are taken to lie there, so that squares of wild ones stay finite; NaN stays NaN.
     `log_norms` (k,) are log weight plus log normaliser. Where `marginal` is not 0, write the log-density
     of the first `marginal` coordinates alone into `marginal_sums` (n,). Where `joint` is (k, n) and not
     (k, 0), write the log of weight times density of every component there.
     """
-    dimensions, count = columns.shape
+    given, count = columns.shape
+    dimensions = given + moving.shape[0]
     components = log_norms.shape[0]
     block = np.zeros((dimensions, LANES))
     whitened = np.empty((whiteners.shape[0], LANES))
@@ -126,9 +132,23 @@ def score(
     exponents = np.empty(LANES, np.int64)
     for start in range(0, count, LANES):
         filled = min(LANES, count - start)
-        for axis in range(dimensions):
+        for axis in range(given):
+            limit = limits[axis]
             for lane in range(filled):
-                block[axis, lane] = columns[axis, start + lane]
+                value = columns[axis, start + lane]
+                value = limit if value > limit else value
+                block[axis, lane] = -limit if value < -limit else value
+        followed = min(filled, count - 1 - start)
+        for number in range(moving.shape[0]):
+            axis, row = moving[number], given + number
+            limit = limits[axis]
+            for lane in range(followed):
+                value = columns[axis, start + lane + 1]
+                value = limit if value > limit else value
+                value = -limit if value < -limit else value
+                block[row, lane] = value - block[axis, lane]
+            for lane in range(followed, filled):
+                block[row, lane] = 0.0
         np.dot(whiteners, block, whitened)
         for lane in range(LANES):
             largest[lane] = largest_marginal[lane] = -np.inf

@@ -24,7 +24,7 @@ from policyfuzz.density.dynem import OnlineMixture
 #: Standardised coordinates are cut off here, so that squares of wild states stay finite.
 _LIMIT = 1e6
 #: States scored at a time: their pairs then fit the second-level cache.
-_CHUNK = 4096
+_CHUNK = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +62,32 @@ class SequenceDensity:
         self, states: NDArray[np.float64], lengths: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """(n,) log-density per state of sequences `states` (n, t, d), of which `lengths` (n,) count. Pure."""
-        dimensions = states.shape[2]
         increments = (self._scale * self._increment_scale)[self._moving]
         mixture = self.pairs.mixture.in_units(np.concatenate([self._scale, increments]))
-        resting = np.setdiff1d(np.arange(dimensions), self._moving)
+        limits = _LIMIT * self._scale
+        resting = self._resting()
         totals = np.empty(len(states))
         size = max(1, _CHUNK // states.shape[1])
         for start in range(0, len(states), size):
             part = slice(start, start + size)
-            centred, has_next = self._centred(states[part]), _has_next(states[part], lengths[part])
-            columns = _select(self._with_increments(centred), has_next)
-            logs = mixture.log_density_with_marginal(columns.T, dimensions)
-            pair_logs, state_logs = (_unselect(values, has_next) for values in logs)
-            # log s(S_0) is in the sum once with each sign
-            totals[part] = pair_logs.sum(axis=1) - state_logs[:, 1:].sum(axis=1)
-            totals[part] -= self._surprise_of_movement(centred, has_next, resting)
+            centred, counted = self._centred(states[part]), _counted(states[part], lengths[part])
+            # all states of all sequences, one after another
+            pair_logs, state_logs = mixture.chain_log_density(
+                _select(centred, counted).T, self._moving, limits
+            )
+            ends = np.cumsum(lengths[part])
+            starts = ends - lengths[part]
+            pair_logs[ends - 1] = state_logs[ends - 1] = 0.0  # what follows is another sequence
+            state_logs[starts] = 0.0  # log s(S_0) is in the sum once with each sign
+            totals[part] = np.add.reduceat(pair_logs - state_logs, starts)
+            totals[part] -= self._surprise_of_movement(centred, counted[:, 1:], resting)
         log_unit = np.log(self._increment_scale).sum()
         log_rest = -0.5 * len(resting) * np.log(2 * np.pi * self.settings.regularisation)
         totals += (lengths - 1) * (log_rest - log_unit)
         is_single = lengths == 1
         if is_single.any():
             alone = self._centred(states[is_single])[:, :, 0]
-            columns = np.concatenate([alone, np.zeros((len(self._moving), alone.shape[1]))])
-            totals[is_single] = mixture.log_density_with_marginal(columns.T, dimensions)[1]
+            totals[is_single] = mixture.chain_log_density(alone.T, self._moving, limits)[1]
         return np.asarray(totals / lengths)
 
     def learn(
@@ -138,7 +141,7 @@ class SequenceDensity:
         return count / (self.learnt_sequences + count)
 
     def _set_units(self, states: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
-        counted = np.arange(states.shape[1]) < lengths[:, None]
+        counted = _counted(states, lengths)
         values = states[counted]
         self._location = values.mean(axis=0)
         self._scale = _spread(values, np.abs(self._location))
@@ -150,8 +153,10 @@ class SequenceDensity:
 
     def _notice_movement(self, states: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
         """Bring in the coordinates that move for the first time."""
-        moves = (states[:, 1:] != states[:, :-1]) & _has_next(states, lengths)[:, :, None]
-        moving = np.union1d(self._moving, np.flatnonzero(moves.any(axis=(0, 1))))
+        resting = self._resting()
+        values = states[:, :, resting]
+        moves = (values[:, 1:] != values[:, :-1]) & _counted(states, lengths)[:, 1:, None]
+        moving = np.union1d(self._moving, resting[moves.any(axis=(0, 1))])
         if self._pairs is not None and len(moving) > len(self._moving):
             dimensions = len(self._scale)
             places = dimensions + np.searchsorted(moving, self._moving)
@@ -159,11 +164,13 @@ class SequenceDensity:
             self._pairs = self._pairs.with_axes(axes, dimensions + len(moving))
         self._moving = moving
 
+    def _resting(self) -> NDArray[np.int64]:
+        """Coordinates that have never moved within a learnt episode."""
+        return np.setdiff1d(np.arange(len(self._scale)), self._moving)
+
     def _centred(self, states: NDArray[np.float64]) -> NDArray[np.float64]:
         """(d, n, t) the coordinates of `states` (n, t, d), their location taken off."""
-        centred = np.subtract(states.transpose(2, 0, 1), self._location[:, None, None], order="C")
-        limit = (_LIMIT * self._scale)[:, None, None]
-        return np.clip(centred, -limit, limit, out=centred)
+        return np.subtract(states.transpose(2, 0, 1), self._location[:, None, None], order="C")
 
     def _with_increments(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(d + moving, n, t - 1) all but the last of `values` (d, n, t), above their increments."""
@@ -180,8 +187,8 @@ class SequenceDensity:
 
         If the first batch has no pair at all, its single states stand for pairs without movement.
         """
-        scaled = self._centred(states) / self._scale[:, None, None]
-        pairs = _select(self._with_increments(scaled), _has_next(states, lengths))
+        scaled = np.clip(self._centred(states) / self._scale[:, None, None], -_LIMIT, _LIMIT)
+        pairs = _select(self._with_increments(scaled), _counted(states, lengths)[:, 1:])
         if pairs.shape[1] == 0 and not self.is_fitted:
             return scaled[:, :, 0].T
         pairs[len(scaled) :] /= self._increment_scale[self._moving, None]
@@ -195,29 +202,21 @@ class SequenceDensity:
         for axis in resting:
             values = centred[axis]
             if (values[:, 1:] != values[:, :-1]).any():
-                moved = np.where(has_next, np.diff(values, axis=1), 0.0)
+                limit = _LIMIT * self._scale[axis]
+                moved = np.where(has_next, np.diff(np.clip(values, -limit, limit), axis=1), 0.0)
                 unit = self._scale[axis] * self._increment_scale[axis]
                 surprise += 0.5 * ((moved / unit) ** 2).sum(axis=1) / self.settings.regularisation
         return surprise
 
 
-def _has_next(states: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(n, t - 1) True where a state of `states` (n, t, d) is followed by another that counts."""
-    return np.asarray(np.arange(1, states.shape[1]) < lengths[:, None])
+def _counted(states: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(n, t) True where a state of `states` (n, t, d) is one of the first `lengths` (n,) of its sequence."""
+    return np.asarray(np.arange(states.shape[1]) < lengths[:, None])
 
 
 def _select(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
     """(d, m) the `chosen` (n, t) of `values` (d, n, t), without a copy where that is all of them."""
     return values.reshape(len(values), -1) if chosen.all() else values[:, chosen]
-
-
-def _unselect(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(n, t) the `values` (m,) at the places `chosen` (n, t), zero elsewhere."""
-    if chosen.all():
-        return values.reshape(chosen.shape)
-    spread_out = np.zeros(chosen.shape)
-    spread_out[chosen] = values
-    return spread_out
 
 
 def _spread(values: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -171,6 +171,8 @@ class Fuzzer:
 
     def _probes(self, rng: np.random.Generator, count: int) -> Cases:
         entries, self._to_probe = self._to_probe[:count], self._to_probe[count:]
+        if len(entries) == 0:
+            return Cases.none(len(self.space.dimensions))
         origins = self.corpus.inputs[entries]
         inputs, found = self.validator.near(origins, lambda some: self.space.perturb(some, rng))
         self._awaited += int(np.count_nonzero(found))
@@ -178,7 +180,8 @@ class Fuzzer:
 
     def _measure(self, probes: Cases, returns: NDArray[np.float64]) -> NDArray[np.int64]:
         """Set the energy of the probed entries; return them."""
-        self.corpus.set_energy(probes.parents, self._sensitivity(probes, returns))
+        if len(probes):
+            self.corpus.set_energy(probes.parents, self._sensitivity(probes, returns))
         return probes.parents
 
     def _sensitivity(self, cases: Cases, returns: NDArray[np.float64]) -> NDArray[np.float64]:
