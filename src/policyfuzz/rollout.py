@@ -58,10 +58,12 @@ class Executions:
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> "Executions":
         """The executions at `rows`: positions, a mask or a slice."""
+        # states lie in memory time first, and are copied that way round
+        states = self.states.swapaxes(0, 1)[:, rows].swapaxes(0, 1)
         return Executions(
             self.returns[rows],
             self.lengths[rows],
-            self.states[rows],
+            states,
             Verdicts(self.verdicts.kinds[rows], self.verdicts.steps[rows]),
         )
 

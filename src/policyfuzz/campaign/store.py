@@ -5,9 +5,10 @@ import json
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -363,18 +364,18 @@ def _finding_row(finding: Finding) -> tuple[Any, ...]:
     return (*values, *row.tolist())
 
 
-def _seed_rows(record: BatchRecord) -> Iterator[tuple[Any, ...]]:
-    if len(record.seed_inputs) == 0:
-        return
-    progress, columns = record.progress, record.seed_columns
-    table = zip(
-        range(record.first_seed, record.first_seed + len(record.seed_inputs)),
+def _seed_rows(record: BatchRecord) -> Iterable[tuple[Any, ...]]:
+    count, columns = len(record.seed_inputs), record.seed_columns
+    if count == 0:
+        return ()
+    return zip(
+        range(record.first_seed, record.first_seed + count),
         [None if parent < 0 else parent for parent in columns["parent"].tolist()],
         columns["return"].tolist(),
         columns["energy"].tolist(),
         columns["log_density"].tolist(),
-        record.seed_inputs.tolist(),
+        repeat(record.progress.batch, count),
+        repeat(record.progress.seconds, count),
+        *record.seed_inputs.T.tolist(),
         strict=True,
     )
-    for number, parent, episode_return, energy, log_density, row in table:
-        yield (number, parent, episode_return, energy, log_density, progress.batch, progress.seconds, *row)

@@ -102,7 +102,8 @@ class FreshnessGuide:
                 log_density = self.density.mean_log_density(states, lengths)
                 fresh = log_density < self.threshold
                 learnt = fresh | (np.isnan(parent_returns) & ~np.isnan(log_density))
-                self.density.learn(states[learnt], lengths[learnt], rng)
+                learnt_ones = executions[learnt]
+                self.density.learn(learnt_ones.states, learnt_ones.lengths, rng)
             self._remember(np.concatenate([self._recent, log_density[~np.isnan(log_density)]]))
             self.fresh_share = float(fresh.mean()) if len(fresh) else np.nan
             return Opinion(fresh, log_density)
