@@ -2,6 +2,7 @@
 
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,10 +86,11 @@ def command(
         campaign = Campaign(loaded, store, budget, accept_unhealthy=force)
         with make_listener(ui) as campaign.listener:
             reason = campaign.run()
-        if is_json:
-            print_json(as_dictionary(store, campaign.progress, reason.value))
-        else:
-            print_summary(results(), store, campaign.progress, reason.value)
+        with suppress(BrokenPipeError):  # the exit code tells it too
+            if is_json:
+                print_json(as_dictionary(store, campaign.progress, reason.value))
+            else:
+                print_summary(results(), store, campaign.progress, reason.value)
     finally:
         store.close()
     codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}

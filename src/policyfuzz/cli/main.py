@@ -68,7 +68,14 @@ def policyfuzz() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     sys.path.insert(0, "")  # targets named module:function may live in the current folder
-    sys.exit(exit_code(arguments))
+    code = exit_code(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            # the reader has gone, as in `policyfuzz show DIR | head`: not worth another exit code
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
 
 
 def exit_code(arguments: list[str] | None = None) -> int:
@@ -89,8 +96,6 @@ def exit_code(arguments: list[str] | None = None) -> int:
         click.echo("policyfuzz: interrupted", err=True)
         return 130
     except BrokenPipeError:
-        # the reader of our output has gone, as in `policyfuzz show DIR | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         return _internal_error(error)
