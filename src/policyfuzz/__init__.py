@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from policyfuzz.campaign.budget import Budget
     from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.store import CampaignReader, CampaignWriter
+    from policyfuzz.campaign.reader import CampaignReader
+    from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.errors import PolicyFuzzError
     from policyfuzz.inputs import Angle, Choice, InputSpace, Integer, Real
     from policyfuzz.oracles import Below
@@ -28,8 +29,8 @@ _HOME = {
     "Budget": "campaign.budget",
     "Campaign": "campaign.engine",
     "CampaignConfig": "campaign.config",
-    "CampaignReader": "campaign.store",
-    "CampaignWriter": "campaign.store",
+    "CampaignReader": "campaign.reader",
+    "CampaignWriter": "campaign.writer",
     "Choice": "inputs",
     "Executions": "rollout",
     "Frame": "simulators.protocol",

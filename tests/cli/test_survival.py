@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from policyfuzz import CampaignReader
-from policyfuzz.campaign.store import is_being_written
+from policyfuzz.campaign.database import is_being_written
 from policyfuzz.errors import CampaignError
 
 pytestmark = pytest.mark.slow

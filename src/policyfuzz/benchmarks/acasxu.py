@@ -13,7 +13,7 @@ from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.records import Progress
-from policyfuzz.campaign.store import CampaignWriter
+from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.target import Target
 from policyfuzz.targets.registry import load_target
 

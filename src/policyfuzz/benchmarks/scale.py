@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from policyfuzz.benchmarks.measurement import Measurement, Track
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.records import BatchRecord, Progress
-from policyfuzz.campaign.store import CampaignWriter
+from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.target import Runner, Target

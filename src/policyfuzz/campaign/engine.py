@@ -15,7 +15,7 @@ from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
 from policyfuzz.campaign.health import REPLAYS, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, Finding, Progress
-from policyfuzz.campaign.store import CampaignWriter
+from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.errors import CampaignError, UnhealthyTarget
 from policyfuzz.executors.inline import InlineExecutor
 from policyfuzz.executors.protocol import Executor

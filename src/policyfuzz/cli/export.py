@@ -34,7 +34,7 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
     """
     from dataclasses import replace
 
-    from policyfuzz.campaign.store import CampaignReader
+    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import progress_bar
     from policyfuzz.errors import UsageError
     from policyfuzz.report.tables import table_of, write_table

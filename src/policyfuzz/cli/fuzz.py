@@ -12,7 +12,7 @@ from policyfuzz.cli.options import DURATION, FOLDER, as_json, policy
 
 if TYPE_CHECKING:
     from policyfuzz.campaign.config import CampaignConfig
-    from policyfuzz.campaign.store import CampaignWriter
+    from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.target import Target
 
 EPILOG = """\
@@ -102,7 +102,7 @@ def _start(
 ) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of a new campaign."""
     from policyfuzz.campaign.config import CampaignConfig
-    from policyfuzz.campaign.store import CampaignWriter
+    from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.targets.registry import load_target
 
     target = load_target(name, policy)
@@ -115,7 +115,7 @@ def _resume(
     name: str, policy: str | None, out: Path | None, chosen: dict[str, Any]
 ) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of the campaign to go on with, after making sure that nothing changed."""
-    from policyfuzz.campaign.store import CampaignWriter
+    from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.errors import CampaignError, UsageError
     from policyfuzz.targets.registry import load_target
 

@@ -27,7 +27,7 @@ def command(
     folder: Path, finding: int, policy: str | None, png: Path | None, no_picture: bool, is_json: bool
 ) -> int:
     """Run FINDING of the campaign in DIR again, compare, and draw the episode."""
-    from policyfuzz.campaign.store import CampaignReader
+    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.episode_figure import draw_finding
     from policyfuzz.triage.replay import replay

@@ -22,7 +22,7 @@ Examples:
 @as_json
 def command(folder: Path, finding: int | None, show_all: bool, is_json: bool) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
-    from policyfuzz.campaign.store import CampaignReader
+    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.summary import findings_table
 

@@ -12,7 +12,8 @@ from policyfuzz.cli.options import FOLDER, as_json
 @as_json
 def command(folder: Path, is_json: bool) -> None:
     """Say how the campaign in DIR is doing. It may be running."""
-    from policyfuzz.campaign.store import CampaignReader, is_being_written
+    from policyfuzz.campaign.database import is_being_written
+    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.summary import as_dictionary, print_summary
 

@@ -6,8 +6,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import CONFIRMED, Finding, Progress
-from policyfuzz.campaign.store import CampaignReader
 from policyfuzz.cli.options import format_seconds
 from policyfuzz.report.statistics import wilson_interval
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from policyfuzz.campaign.store import CampaignReader
+from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.errors import CampaignError
 
 _TABLES = {"findings": "findings", "seeds": "seeds", "history": "batches"}

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import Finding
-from policyfuzz.campaign.store import CampaignReader
 from policyfuzz.errors import CampaignError
 from policyfuzz.oracles import NONE
 from policyfuzz.rollout import Outcome
