@@ -77,9 +77,9 @@ class OnlineMixture:
             shares[:, freed] = 0.0
             shares[is_far] = 0.0
             shares[is_far, freed] = 1.0
-            for part in (self.mass, self.first, self.second):
-                part[kept] += part[freed]
-                part[freed] = 0.0
+            self.mass = _merged(self.mass, kept, freed)
+            self.first = _merged(self.first, kept, freed)
+            self.second = _merged(self.second, kept, freed)
         self._move(points, shares, step)
 
     def _move(self, points: NDArray[np.float64], shares: NDArray[np.float64], step: float) -> None:
@@ -134,6 +134,8 @@ class OnlineMixture:
 
     def _keep_alive(self) -> None:
         """Lift tiny masses, moments along with them; a component of no mass at all gets the shape of all."""
+        if (self.mass >= _SMALLEST_MASS).all():
+            return
         total = self.mass.sum()
         empty = self.mass < np.finfo(np.float64).tiny
         scale = np.maximum(1.0, _SMALLEST_MASS / np.where(empty, 1.0, self.mass))
@@ -152,6 +154,14 @@ def statistics(
     columns, parts = points.T, shares.T
     second = np.stack([(columns * part) @ points for part in parts]) / count
     return parts.sum(axis=1) / count, parts @ points / count, second
+
+
+def _merged(moments: NDArray[np.float64], kept: int, freed: int) -> NDArray[np.float64]:
+    """`moments` (k, ...) with those of component `freed` added to those of component `kept`."""
+    merged = moments.copy()
+    merged[kept] += merged[freed]
+    merged[freed] = 0.0
+    return merged
 
 
 def _spread_centres(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from policyfuzz.compiled import kernel
 
-#: Points whitened by one matrix product: large enough for BLAS, small enough for the first-level cache.
-LANES = 64
+#: Points whitened by one matrix product: large enough for BLAS, small enough to stay in the cache.
+LANES = 128
 #: exp(-37) is below the rounding of a float64 sum, so smaller terms cannot change it.
 NEGLIGIBLE = -37.0
 _LOG_TWO = float(np.log(2.0))

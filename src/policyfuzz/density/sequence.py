@@ -153,10 +153,13 @@ class SequenceDensity:
 
     def _notice_movement(self, states: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
         """Bring in the coordinates that move for the first time."""
-        resting = self._resting()
-        values = states[:, :, resting]
-        moves = (values[:, 1:] != values[:, :-1]) & _counted(states, lengths)[:, 1:, None]
-        moving = np.union1d(self._moving, resting[moves.any(axis=(0, 1))])
+        has_next = _counted(states, lengths)[:, 1:]
+        woken = [
+            axis
+            for axis in self._resting()
+            if ((states[:, 1:, axis] != states[:, :-1, axis]) & has_next).any()
+        ]
+        moving = np.union1d(self._moving, np.array(woken, np.int64))
         if self._pairs is not None and len(moving) > len(self._moving):
             dimensions = len(self._scale)
             places = dimensions + np.searchsorted(moving, self._moving)
