@@ -139,7 +139,9 @@ def _oracle(executions: Executions) -> Diagnosis:
 
 
 def _return_varies(executions: Executions) -> Diagnosis:
-    returns = executions.returns
+    returns = executions.returns[np.isfinite(executions.returns)]
+    if len(returns) == 0:
+        return Diagnosis("return", Level.WARNING, "no episode has a finite return", "mend the numbers first")
     if len(returns) < 2 or np.ptp(returns) > 1e-9 * max(1.0, float(np.abs(returns).max())):
         return Diagnosis("return", Level.GOOD, f"returns from {returns.min():.4g} to {returns.max():.4g}")
     return Diagnosis(
