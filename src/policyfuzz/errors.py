@@ -23,6 +23,13 @@ class UsageError(PolicyFuzzError):
     """An option or name that was given makes no sense."""
 
 
+class MissingExtra(PolicyFuzzError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs the package {package}", hint=f"pip install 'policyfuzz[{extra}]'")
+
+
 class PolicyError(PolicyFuzzError):
     """A policy cannot be loaded, does not fit the target, or does not act."""
 

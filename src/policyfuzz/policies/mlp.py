@@ -1,5 +1,6 @@
 """Plain multi-layer perceptrons: a bank of equally shaped networks, evaluated row by row."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -64,6 +65,13 @@ class MlpBank:
             )
         activations = (hidden,) * (len(sizes) - 2) + (output,)
         return cls(np.ascontiguousarray(parameters, np.float64), sizes, activations)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of shape, activations and weights."""
+        digest = hashlib.sha256(repr((self.sizes, self.activations)).encode())
+        digest.update(self.parameters.tobytes())
+        return digest.hexdigest()
 
     def __call__(self, inputs: NDArray[Any], which: NDArray[np.int64]) -> NDArray[np.float64]:
         """Map `inputs` (n, in) through networks `which` (n,) to outputs (n, out)."""

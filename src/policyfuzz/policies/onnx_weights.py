@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz import extras
 from policyfuzz.errors import PolicyError
 
 #: Operators that do not change the values of a vector.
@@ -19,13 +20,7 @@ def read_onnx(path: Path) -> list[Layer]:
 
     Anything that is not such a chain is refused, so that no network is loaded as another one.
     """
-    try:
-        import onnx
-        from onnx import numpy_helper
-    except ImportError as error:
-        raise PolicyError(
-            "reading ONNX networks needs the onnx package", hint="pip install 'policyfuzz[onnx]'"
-        ) from error
+    onnx, numpy_helper = extras.load("onnx", "onnx"), extras.load("onnx.numpy_helper", "onnx")
     try:
         graph = onnx.load(str(path)).graph
     except Exception as error:  # the parser raises its own undocumented types

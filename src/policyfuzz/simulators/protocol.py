@@ -1,7 +1,7 @@
 """What a simulator is: n episodes that are reset and stepped together."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,4 +37,13 @@ class Simulator(Protocol):
 
     def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
         """Advance episodes `rows` (m,), increasing, by one step with `actions` (m, ...)."""
+        ...
+
+
+@runtime_checkable
+class Renders(Protocol):
+    """A simulator that can be filmed."""
+
+    def render(self, row: int) -> NDArray[np.uint8]:
+        """A picture (height, width, 3) of episode `row` as it is now; the same size throughout."""
         ...

@@ -23,6 +23,35 @@ BUILT_INS: Mapping[str, BuiltIn] = {
         "aircraft collision avoidance by 45 supervised networks (ACAS Xu)",
         {"bucket": "time bucket of the networks, 1-9 (2)"},
     ),
+    "coopnavi": BuiltIn(
+        "policyfuzz.targets.coopnavi.target",
+        "three agents cover three landmarks without colliding (MADDPG, multi-agent RL)",
+        {
+            "collisions": "colliding pair-steps that are still no crash, 0 or more (5)",
+            "horizon": "steps of an episode (100)",
+            "landmarks": "are part of the search: yes or fixed, as in the paper (yes)",
+        },
+    ),
+    "bipedal": BuiltIn(
+        "policyfuzz.targets.bipedal.target",
+        "a two-legged robot on stumps, stairs and pits (BipedalWalkerHardcore, RL)",
+        {"horizon": "steps of an episode, or full (300)"},
+    ),
+    "driving-rl": BuiltIn(
+        "policyfuzz.targets.driving.target_rl",
+        "a car in traffic, driven by a policy trained with PPO (MetaDrive, RL)",
+        {"horizon": "steps of an episode (100)"},
+    ),
+    "driving-il": BuiltIn(
+        "policyfuzz.targets.driving.target_il",
+        "a car in traffic, driven by a cloned policy (MetaDrive, imitation)",
+        {"horizon": "steps of an episode (200)"},
+    ),
+    "carla": BuiltIn(
+        "policyfuzz.targets.carla.target",
+        "a car in traffic on a CARLA server of yours, driven by your policy",
+        {"host": "of the server (localhost)", "port": "of the server (2000)"},
+    ),
     "ripple": BuiltIn(
         "policyfuzz.targets.ripple.target",
         "synthetic: flee from a wave; the crash region is known in closed form",

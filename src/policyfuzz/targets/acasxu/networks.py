@@ -1,10 +1,9 @@
 """The controller: five networks, one for each previous advisory, and where their weights come from."""
 
-import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from policyfuzz.errors import PolicyError, PolicyFuzzError
 from policyfuzz.policies.mlp import Layers, MlpBank
 from policyfuzz.policies.nnet_weights import read_nnet
+from policyfuzz.policies.npz_weights import read_npz, shipped
 from policyfuzz.policies.onnx_weights import read_onnx
 from policyfuzz.targets.acasxu.encounter import ADVISORIES, OBSERVATION_CENTRE, OBSERVATION_SPAN
 
@@ -41,11 +41,8 @@ class AdvisoryPolicy:
 @cache
 def shipped_networks(bucket: int) -> MlpBank:
     """The five networks of time `bucket` (1-9) that come with the package."""
-    with resources.files("policyfuzz.models.acasxu").joinpath("networks.npz").open("rb") as file:
-        archive = np.load(file)
-        parameters, sizes = archive["parameters"], archive["sizes"]
-    chosen = parameters[bucket - 1 :: BUCKETS]
-    return MlpBank.from_parameters(chosen, tuple(int(size) for size in sizes))
+    every = read_npz(shipped("acasxu/networks.npz"))
+    return replace(every, parameters=every.parameters[bucket - 1 :: BUCKETS].copy())
 
 
 def networks_in(folder: Path, bucket: int) -> MlpBank:
@@ -67,13 +64,6 @@ def networks_in(folder: Path, bucket: int) -> MlpBank:
             hint="expected names that end in _A_B.onnx or _A_B.nnet, A the advisory 1-5, B the bucket 1-9",
         )
     return MlpBank.from_layers([_read(files[number]) for number in sorted(files)])
-
-
-def sha256(bank: MlpBank) -> str:
-    """Digest of the shape and weights of `bank`."""
-    digest = hashlib.sha256(repr(bank.sizes).encode())
-    digest.update(bank.parameters.tobytes())
-    return digest.hexdigest()
 
 
 def _read(path: Path) -> Layers:

@@ -15,7 +15,6 @@ from policyfuzz.targets.acasxu.networks import (
     BUCKETS,
     AdvisoryPolicy,
     networks_in,
-    sha256,
     shipped_networks,
 )
 from policyfuzz.targets.acasxu.simulator import EncounterSimulator
@@ -59,7 +58,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         horizon=encounter.STEPS,
         policy_name=uri or "shipped networks",
         policy_uri=uri,
-        policy_sha256=sha256(bank),
+        policy_sha256=bank.sha256,
         solvable=encounter.is_solvable,
         decay=encounter.RETURN_DECAY,
         batch_size=1024,
