@@ -32,6 +32,7 @@ class Target:
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
+    film_steps_per_second: int = 20  #: where the simulator renders
     #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
 

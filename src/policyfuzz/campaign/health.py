@@ -18,6 +18,8 @@ REPLAYS = 8
 _ALWAYS = 0.95
 #: Episodes below which a rate says too little.
 _ENOUGH = 20
+#: Episodes, and seconds after which no more are begun, where the user leaves their number to us.
+_MANY, _PATIENCE_SECONDS = 1000, 20.0
 #: Share of valid and solvable draws below which the search wastes most of its time.
 _LOW_VALID_RATE = 0.05
 #: Episodes per second below which a user should know what to expect.
@@ -63,17 +65,29 @@ def run_nominal(
 
 
 def check_target(
-    target: Target, episodes: int, seed: int, track: Callable[[list[Cases]], Iterable[Cases]] = iter
+    target: Target,
+    episodes: int | None,
+    seed: int,
+    track: Callable[[list[Cases]], Iterable[Cases]] = iter,
 ) -> list[Diagnosis]:
-    """Diagnoses of `target` from random episodes, without a campaign. `track` may show the progress."""
+    """Diagnoses of `target` from random episodes, without a campaign. `track` may show the progress.
+
+    Without a number of `episodes`, it is as many as can be run in a short time.
+    """
     fuzzer, runner = make_fuzzer("random", target, seed=seed), Runner(target)
-    cases = fuzzer.ask(episodes)
+    cases = fuzzer.ask(episodes or _MANY)
     runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
+    started = time.perf_counter()
 
     def run(some: Cases) -> Executions:
         starts = range(0, len(some), target.batch_size)
         parts = [some[start : start + target.batch_size] for start in starts]
-        return concatenate([runner(part.inputs, part.seeds) for part in track(parts)])
+        done = []
+        for part in track(parts):
+            done.append(runner(part.inputs, part.seeds))
+            if episodes is None and time.perf_counter() - started > _PATIENCE_SECONDS:
+                break
+        return concatenate(done)
 
     return examine(run_nominal(cases, run, fuzzer.validator.valid_rate))
 

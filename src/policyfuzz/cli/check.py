@@ -1,19 +1,35 @@
 """policyfuzz check: look at a target before fuzzing it."""
 
 import dataclasses
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from policyfuzz.cli.options import as_json, policy
 
+if TYPE_CHECKING:
+    from policyfuzz.campaign.health import Diagnosis
 
-@click.command(epilog="Example: policyfuzz check acasxu")
+EPILOG = """\
+\b
+Examples:
+  policyfuzz check acasxu
+  policyfuzz check my_module:make_target --thorough   does it keep to all that a target must?"""
+
+
+@click.command(epilog=EPILOG)
 @click.argument("target")
 @policy
-@click.option("--episodes", default=1000, show_default=True, help="Random episodes to run.")
+@click.option(
+    "--episodes", type=int, help="Random episodes to run.  [default: 1000, fewer if they take over 20 s]"
+)
 @click.option("-s", "--seed", default=0, show_default=True, help="Of the random episodes.")
+@click.option("--thorough", is_flag=True, help="Also run the conformance checks, short campaigns included.")
 @as_json
-def command(target: str, policy: str | None, episodes: int, seed: int, is_json: bool) -> int:
+def command(
+    target: str, policy: str | None, episodes: int | None, seed: int, thorough: bool, is_json: bool
+) -> int:
     """Run random episodes of TARGET and say what is wrong, with a hint. Exit code 3 if it cannot be fuzzed.
 
     The same check runs at the start of every campaign.
@@ -23,13 +39,17 @@ def command(target: str, policy: str | None, episodes: int, seed: int, is_json: 
     from policyfuzz.errors import UsageError
     from policyfuzz.targets.registry import load_target
 
-    if episodes < 1 or seed < 0:
+    if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
     loaded = load_target(target, policy)
     with progress_bar() as bar:
         diagnoses = check_target(
             loaded, episodes, seed, lambda parts: bar.track(parts, description="random episodes, batches")
         )
+        if thorough:
+            diagnoses += _conformance(
+                target, policy, seed, lambda names: bar.track(names, description="conformance checks")
+            )
     code = 3 if is_unhealthy(diagnoses) else 0
     if is_json:
         report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
@@ -46,3 +66,23 @@ def command(target: str, policy: str | None, episodes: int, seed: int, is_json: 
         if diagnosis.hint:
             click.echo(f"{'':<9}   hint: {diagnosis.hint}")
     return code
+
+
+def _conformance(
+    target: str, policy: str | None, seed: int, track: Callable[[list[str]], Iterable[str]]
+) -> list["Diagnosis"]:
+    """What each of the conformance checks has to say."""
+    from policyfuzz.campaign.health import Diagnosis, Level
+    from policyfuzz.conformance.checks import CHECKS, Violation
+    from policyfuzz.conformance.subject import Subject
+
+    subject = Subject(target, policy, seed=seed)
+    diagnoses = []
+    for name in track(list(CHECKS)):
+        claim = " ".join((CHECKS[name].__doc__ or name).split()).rstrip(".")
+        try:
+            CHECKS[name](subject)
+            diagnoses.append(Diagnosis("conformance", Level.GOOD, claim))
+        except Violation as error:
+            diagnoses.append(Diagnosis("conformance", Level.UNHEALTHY, error.message, error.hint))
+    return diagnoses

@@ -1,51 +1,70 @@
-"""A picture of any episode: its signals and states over time, the crash marked."""
+"""A picture of any episode: stills of it, its signals and its states over time, the crash marked."""
 
 from pathlib import Path
 
-import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from policyfuzz.campaign.records import Finding
 from policyfuzz.errors import CampaignError
-from policyfuzz.report.recording import record
-from policyfuzz.target import Target
+from policyfuzz.report.recording import Recording, record
+from policyfuzz.simulators.protocol import Renders
+from policyfuzz.triage.replay import Replay
 
 #: More state coordinates than this would only be a tangle.
 _MOST_LINES = 12
+#: Stills are this far between the start and the crash.
+_STILLS = (0.0, 0.5, 0.85, 1.0)
 
 
-def draw_finding(target: Target, finding: Finding, path: Path) -> None:
-    """Draw the episode of `finding` into the PNG file `path`, in the target's own way if it has one."""
-    drawing = target.draw or draw_episode
+def draw_replay(replay: Replay, path: Path) -> None:
+    """Draw the episode of `replay` into the PNG file `path`, in the target's own way if it has one."""
+    target, finding = replay.target, replay.finding
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        drawing(target, finding.input, finding.case_seed, path)
+        if target.draw is not None:
+            target.draw(target, finding.input, finding.case_seed, path)
+        else:
+            draw_episode(replay, path)
     except OSError as error:
         raise CampaignError(f"cannot write {path}: {error.strerror}") from error
 
 
-def draw_episode(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:
-    """Draw signals and states of the episode of input `row` (d,) into the PNG file `path`."""
-    recording = record(target, row, seed)
-    states = recording.executions.states[0]
-    step = int(recording.executions.verdicts.steps[0])
-    figure = Figure(figsize=(8, 6), layout="constrained")
-    top, bottom = figure.subplots(2, 1, sharex=True)
+def draw_episode(replay: Replay, path: Path) -> None:
+    """Draw stills, signals and states of the episode of `replay` into the PNG file `path`."""
+    end = replay.steps if replay.crash_step is None else replay.crash_step
+    shown = sorted({round(share * end) for share in _STILLS})
+
+    def look(step: int, simulator: object) -> object:
+        return simulator.render(0) if step in shown and isinstance(simulator, Renders) else None
+
+    recording = record(replay.target, replay.finding.input, replay.finding.case_seed, look)
+    stills = {step: scene for step, scene in enumerate(recording.scenes) if scene is not None}
+    figure = Figure(figsize=(11, 9 if stills else 6), layout="constrained")
+    grid = figure.add_gridspec(3, max(len(stills), 1), height_ratios=(2 if stills else 0.01, 2, 3))
+    for column, (step, still) in enumerate(stills.items()):
+        axes = figure.add_subplot(grid[0, column])
+        axes.imshow(still)
+        axes.set_axis_off()
+        colour = "tab:red" if step == replay.crash_step else "black"
+        axes.set_title(f"step {step}", fontsize="small", color=colour)
+    top = figure.add_subplot(grid[1, :])
+    _draw_numbers(top, figure.add_subplot(grid[2, :], sharex=top), recording, replay)
+    verdict = f"{replay.kind} at step {replay.crash_step}" if replay.crashes else "no crash"
+    figure.suptitle(f"{replay.target.name}, finding {replay.finding.id}: {verdict}")
+    figure.savefig(path, dpi=120, format="png")
+
+
+def _draw_numbers(top: Axes, bottom: Axes, recording: Recording, replay: Replay) -> None:
+    """Signals above, states below, a line at the crash."""
     for name, values in zip(recording.signal_names, recording.signals.T, strict=True):
         top.plot(values, label=name)
     top.set_ylabel("signals that the oracle judges")
     top.legend(loc="best")
-    for number, values in enumerate(states.T[:_MOST_LINES]):
+    for number, values in enumerate(recording.executions.states[0].T[:_MOST_LINES]):
         bottom.plot(values, linewidth=1, label=f"state {number}")
     bottom.set_ylabel("states")
     bottom.set_xlabel("step")
     bottom.legend(loc="best", ncols=2, fontsize="small")
-    if step >= 0:
-        kind = target.oracle.kinds[int(recording.executions.verdicts.kinds[0])]
+    if replay.crash_step is not None:
         for axes in (top, bottom):
-            axes.axvline(step, color="tab:red", linestyle="--")
-        figure.suptitle(f"{target.name}: {kind} at step {step}")
-    else:
-        figure.suptitle(f"{target.name}: no crash")
-    figure.savefig(path, dpi=120, format="png")
+            axes.axvline(replay.crash_step, color="tab:red", linestyle="--")

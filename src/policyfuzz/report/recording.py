@@ -1,5 +1,6 @@
 """Runs one episode and keeps everything that a picture may need."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,19 +23,21 @@ class Recording:
     scenes: list[Any]  #: what `look` saw at each of t times
 
 
-def record(target: Target, row: NDArray[np.float64], seed: int, look: Any = None) -> Recording:
-    """Run the episode of input `row` (d,); `look(simulator)` is kept at every time."""
+def record(
+    target: Target, row: NDArray[np.float64], seed: int, look: Callable[[int, Any], Any] | None = None
+) -> Recording:
+    """Run the episode of input `row` (d,); what `look(step, simulator)` returns is kept at every time."""
     runner = Runner(target)
     actions: list[Any] = []
     signals: list[NDArray[np.float64]] = []
     scenes: list[Any] = []
 
-    def observer(_step: int, _rows: NDArray[np.int64], acted: NDArray[Any] | None, frame: Frame) -> None:
+    def observer(step: int, _rows: NDArray[np.int64], acted: NDArray[Any] | None, frame: Frame) -> None:
         signals.append(frame.signals[0])
         if acted is not None:
             actions.append(acted[0])
         if look is not None:
-            scenes.append(look(runner.simulator))
+            scenes.append(look(step, runner.simulator))
 
     executions = rollout(
         runner.simulator,

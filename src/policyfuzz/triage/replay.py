@@ -18,6 +18,8 @@ class Replay:
     """What happened this time."""
 
     target: Target
+    finding: Finding
+    steps: int
     crashes: bool
     is_identical: bool  #: same kind, step and return as recorded
     kind: str | None
@@ -46,4 +48,5 @@ def replay(campaign: CampaignReader, finding: Finding, policy: str | None = None
         finding.episode_return,
     )
     is_identical = executions.outcomes[0].is_same(recorded)
-    return Replay(target, crashes, is_identical, kind, step, episode_return)
+    steps = int(executions.lengths[0]) - 1
+    return Replay(target, finding, steps, crashes, is_identical, kind, step, episode_return)

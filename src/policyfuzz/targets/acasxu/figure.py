@@ -22,7 +22,7 @@ _INTRUDER = "black"
 def draw_encounter(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:
     """Draw the encounter of input `row` (4,) into the PNG file `path`."""
     columns = [encounter.OWN_X, encounter.OWN_Y, encounter.INT_X, encounter.INT_Y]
-    recording = record(target, row, seed, look=lambda simulator: simulator.flights[0, columns].copy())
+    recording = record(target, row, seed, look=lambda _step, simulator: simulator.flights[0, columns].copy())
     figure = Figure(figsize=(11, 6), layout="constrained")
     plan, side = figure.subplots(1, 2, width_ratios=(3, 2))
     _draw_tracks(plan, recording)

@@ -1,0 +1,116 @@
+"""A target under examination: its episodes, and campaigns on it."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from policyfuzz.campaign.budget import Budget
+from policyfuzz.campaign.config import CampaignConfig
+from policyfuzz.campaign.engine import Campaign
+from policyfuzz.campaign.events import BatchDone, Event, Listener
+from policyfuzz.campaign.reader import CampaignReader
+from policyfuzz.campaign.writer import CampaignWriter
+from policyfuzz.rollout import Executions
+from policyfuzz.search.cases import Cases
+from policyfuzz.search.strategies import SearchSettings, make_fuzzer
+from policyfuzz.target import Runner, Target
+from policyfuzz.targets.registry import load_target
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The target called `name`, some of its episodes, and how long a campaign on it may be."""
+
+    name: str
+    policy: str | None = None
+    episodes: int = 6
+    executions: int = 24  #: of a campaign
+    seed: int = 0
+
+    @cached_property
+    def target(self) -> Target:
+        """Built from its name, as workers and replays build it."""
+        return load_target(self.name, self.policy)
+
+    @cached_property
+    def cases(self) -> Cases:
+        """Valid and solvable draws."""
+        return make_fuzzer("random", self.target, seed=self.seed).ask(self.episodes)
+
+    @cached_property
+    def runner(self) -> Runner:
+        """Used by all checks, one after another."""
+        return Runner(self.target)
+
+    @cached_property
+    def executions_together(self) -> Executions:
+        """Of all `cases` in one batch."""
+        return self.run(self.cases)
+
+    def run(self, cases: Cases, runner: Runner | None = None) -> Executions:
+        """Run `cases` in one batch."""
+        return (runner or self.runner)(cases.inputs, cases.seeds)
+
+    @contextmanager
+    def campaign(self, listener: Listener = lambda _event: None, runs: int = 1) -> Iterator[CampaignReader]:
+        """A short campaign, run up to `runs` times so that it goes on where `listener` stopped it."""
+        config = CampaignConfig(
+            self.target.name,
+            self.target.policy_uri,
+            self.target.policy_sha256,
+            seed=self.seed,
+            batch_size=min(self.target.batch_size, max(self.executions // 6, 1)),
+            search=SearchSettings(samples=max(self.executions // 3, 1)),
+        )
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            CampaignWriter.create(folder, config, self.target.inputs).close()
+            for _ in range(runs):
+                store = CampaignWriter(folder)
+                try:
+                    Campaign(self.target, store, Budget(executions=self.executions), listener).run()
+                finally:
+                    store.close()
+            yield CampaignReader(folder)
+
+
+def interrupt_after(batches: int) -> Callable[[Event], None]:
+    """A listener that stops a campaign once, after so many batches."""
+    left = iter((True,))
+
+    def listen(event: Event) -> None:
+        if isinstance(event, BatchDone) and event.progress.batch == batches and next(left, False):
+            raise KeyboardInterrupt
+
+    return listen
+
+
+def results(campaign: CampaignReader) -> list[Any]:
+    """All of a campaign that must be the same whenever and wherever it ran: everything but times."""
+    rows: list[Any] = [campaign.progress().executions]
+    for table in ("findings", "seeds"):
+        found = campaign.iterate(table)
+        rows += [tuple(value for name, value in row.items() if name != "seconds") for row in found]
+    return rows
+
+
+def differences(first: Executions, second: Executions) -> list[str]:
+    """What is not equal to the last bit: names of the parts of the results; none where all is."""
+    pairs = {
+        "length": (first.lengths, second.lengths),
+        "return": (first.returns, second.returns),
+        "states": (first.states, second.states),
+        "kind of crash": (first.verdicts.kinds, second.verdicts.kinds),
+        "step of the crash": (first.verdicts.steps, second.verdicts.steps),
+    }
+    return [name for name, (one, two) in pairs.items() if one.shape != two.shape or not _is_equal(one, two)]
+
+
+def _is_equal(one: Any, two: Any) -> bool:
+    return bool(np.array_equal(one, two, equal_nan=one.dtype.kind == "f"))

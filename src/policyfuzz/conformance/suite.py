@@ -1,0 +1,26 @@
+"""The checks as tests: inherit from `TargetConformance`, name a target, run pytest."""
+
+from functools import lru_cache
+from typing import ClassVar
+
+import pytest
+
+from policyfuzz.conformance.checks import CHECKS
+from policyfuzz.conformance.subject import Subject
+
+#: The last one is kept, so that the checks of one target share its simulator and its first episodes.
+_subject = lru_cache(maxsize=1)(Subject)
+
+
+class TargetConformance:
+    """All checks on one target. A subclass says which, and may say how much of it."""
+
+    target: ClassVar[str]
+    policy: ClassVar[str | None] = None
+    episodes: ClassVar[int] = 6
+    executions: ClassVar[int] = 24  #: of each campaign that is run
+
+    @pytest.mark.parametrize("name", CHECKS)
+    def test(self, name: str) -> None:
+        """One of the checks."""
+        CHECKS[name](_subject(self.target, self.policy, self.episodes, self.executions))

@@ -1,0 +1,94 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from policyfuzz.cli.main import exit_code
+from policyfuzz.errors import MissingExtra
+from policyfuzz.report import film_files
+from policyfuzz.report.film_files import open_film
+
+SIZE = (60, 30)  # of the pictures of the target, caption included
+RED = np.array([208, 32, 32])
+
+
+@pytest.fixture
+def campaign(tmp_path, monkeypatch, capsys) -> Path:
+    """A campaign on a target that renders, in the current folder."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "conformance")
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(["fuzz", "broken_targets:sound", "--max-execs", "300", "--ui", "none", "-o", "c"]) == 1
+    capsys.readouterr()
+    return tmp_path / "c"
+
+
+def replay(*arguments: str, capsys) -> dict:
+    assert exit_code(["replay", "c", "1", "--json", *arguments]) == 1
+    return json.loads(capsys.readouterr().out)
+
+
+def frames_of_mp4(path: Path) -> np.ndarray:
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path), "-f", "rawvideo"]
+    raw = subprocess.run([*command, "-pix_fmt", "rgb24", "-"], check=True, capture_output=True).stdout
+    return np.frombuffer(raw, np.uint8).reshape(-1, *SIZE, 3)
+
+
+def has_red_frame(picture: np.ndarray) -> bool:
+    edge = picture[10, :4].astype(int)
+    return bool((np.abs(edge - RED) < 40).all())
+
+
+def test_film_shows_every_step_and_marks_the_crash(campaign, capsys):
+    report = replay(capsys=capsys)
+    frames = frames_of_mp4(Path(report["film"]))
+    step = report["crash_step"]
+    assert report["film"] == "c/findings/1.mp4"
+    # this target ends with its crash: a second of 20 pictures stands still there
+    assert len(frames) == step + 1 + 20
+    assert [has_red_frame(frame) for frame in frames] == [False] * step + [True] * 21
+
+
+def test_gif_is_written_where_no_encoder_is(campaign, capsys, monkeypatch):
+    monkeypatch.setattr(film_files, "find_spec", lambda _name: None)
+    report = replay(capsys=capsys)
+    with Image.open(report["film"]) as film:
+        assert film.format == "GIF"
+        assert film.n_frames >= 2
+        film.seek(film.n_frames - 1)
+        assert has_red_frame(np.asarray(film.convert("RGB")))
+
+
+def test_gif_keeps_the_speed_of_a_fast_film(tmp_path):
+    film = open_film(tmp_path / "fast.gif", pictures_per_second=50)
+    for shade in range(100):
+        film.add(np.full((20, 30, 3), shade, np.uint8))
+    film.close()
+    with Image.open(tmp_path / "fast.gif") as written:
+        assert written.n_frames == 50
+        assert written.info["duration"] == 40
+
+
+def test_mp4_names_the_extra_when_no_encoder_is_installed(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'policyfuzz\[film\]'"):
+        open_film(tmp_path / "film.mp4", 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"), [("film.avi", "ends in .mp4 or .gif"), (".", "cannot film"), ("c/x/", "cannot")]
+)
+def test_film_is_refused_where_it_cannot_be_written(campaign, capsys, name, complaint):
+    assert exit_code(["replay", "c", "1", "--film", name]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_film_is_refused_when_the_simulator_does_not_render(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exit_code(["fuzz", "ripple:probability=0.05", "--max-execs", "300", "--ui", "none", "-o", "c"])
+    assert exit_code(["replay", "c", "1", "--film", "film.gif"]) == 2
+    assert "cannot be filmed" in capsys.readouterr().err
