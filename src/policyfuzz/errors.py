@@ -26,8 +26,8 @@ class UsageError(PolicyFuzzError):
 class MissingExtra(PolicyFuzzError):
     """An optional package is needed and not installed."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(f"this needs the package {package}", hint=f"pip install 'policyfuzz[{extra}]'")
+    def __init__(self, package: str, hint: str) -> None:
+        super().__init__(f"this needs the package {package}, which is not installed", hint)
 
 
 class PolicyError(PolicyFuzzError):

@@ -1,20 +1,14 @@
 """How much of the machine does a campaign use? Against the bare matrix products of its networks."""
 
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from policyfuzz.benchmarks.campaigns import run_campaign
 from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
-from policyfuzz.campaign.budget import Budget
-from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.records import Progress
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.target import Target
 from policyfuzz.targets.registry import load_target
 
 #: The mutations of the paper's twelve-hour campaign.
@@ -30,11 +24,11 @@ _WIDTHS = (5, 50, 50, 50, 50, 50, 50, 5)
 def run(track: Track) -> list[Measurement]:
     """Measure whole campaigns and bare products in turn, so that both meet the same machine."""
     target = load_target("acasxu")
-    _campaign(target, 3000)  # compiles
+    run_campaign(target, 3000)  # compiles
     rounds: list[tuple[float, float, Progress]] = []
     for _ in track(range(_ROUNDS), "campaigns and products in turn"):
         bare, bare_32 = (_bare_rate(kind, target.horizon) for kind in (np.float64, np.float32))
-        rounds.append((bare, bare_32, _campaign(target, _EXECUTIONS)))
+        rounds.append((bare, bare_32, run_campaign(target, _EXECUTIONS)))
     # the round in the middle: the machine's mood then hits both sides alike
     bare, bare_32, best = sorted(rounds, key=lambda one: one[2].executions_per_second / one[0])[_ROUNDS // 2]
     rate = best.executions_per_second
@@ -63,17 +57,6 @@ def run(track: Track) -> list[Measurement]:
     for name, seconds in best.time_split.items():
         lines.append(Measurement(f"  {name}", seconds / best.seconds * 100, "% of the time"))
     return lines
-
-
-def _campaign(target: Target, executions: int) -> Progress:
-    config = CampaignConfig(target.name, strategy="mdpfuzz", batch_size=target.batch_size)
-    with tempfile.TemporaryDirectory() as folder:
-        store = CampaignWriter.create(Path(folder), config, target.inputs)
-        try:
-            Campaign(target, store, Budget(executions=executions)).run()
-            return store.progress()
-        finally:
-            store.close()
 
 
 def _bare_rate(kind: type[np.floating], horizon: int) -> float:

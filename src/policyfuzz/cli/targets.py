@@ -14,16 +14,24 @@ def command(is_json: bool) -> None:
     where the function returns a policyfuzz.Target.
     """
     from policyfuzz.cli.console import print_json
+    from policyfuzz.extras import install_hint
     from policyfuzz.targets.registry import BUILT_INS
 
     if is_json:
         listing = [
-            {"name": name, "summary": built_in.summary, "options": dict(built_in.options)}
+            {
+                "name": name,
+                "summary": built_in.summary,
+                "options": dict(built_in.options),
+                "extra": built_in.extra or None,
+            }
             for name, built_in in BUILT_INS.items()
         ]
         print_json(listing)
         return
     for name, built_in in BUILT_INS.items():
         click.echo(f"{name:<10} {built_in.summary}")
+        if built_in.extra:
+            click.echo(f"{'':<10}   needs {install_hint(built_in.extra)}")
         for option, meaning in built_in.options.items():
             click.echo(f"{'':<10}   {option}: {meaning}")

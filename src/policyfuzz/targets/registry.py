@@ -15,6 +15,7 @@ class BuiltIn:
     module: str  #: holds make_target(options, policy)
     summary: str
     options: Mapping[str, str]  #: option name to what it means
+    extra: str = ""  #: of PolicyFuzz that it needs
 
 
 BUILT_INS: Mapping[str, BuiltIn] = {
@@ -36,21 +37,25 @@ BUILT_INS: Mapping[str, BuiltIn] = {
         "policyfuzz.targets.bipedal.target",
         "a two-legged robot on stumps, stairs and pits (BipedalWalkerHardcore, RL)",
         {"horizon": "steps of an episode, or full (300)"},
+        extra="bipedal",
     ),
     "driving-rl": BuiltIn(
         "policyfuzz.targets.driving.target_rl",
         "a car in traffic, driven by a policy trained with PPO (MetaDrive, RL)",
         {"horizon": "steps of an episode (100)"},
+        extra="metadrive",
     ),
     "driving-il": BuiltIn(
         "policyfuzz.targets.driving.target_il",
         "a car in traffic, driven by a cloned policy (MetaDrive, imitation)",
         {"horizon": "steps of an episode (200)"},
+        extra="metadrive",
     ),
     "carla": BuiltIn(
         "policyfuzz.targets.carla.target",
         "a car in traffic on a CARLA server of yours, driven by your policy",
         {"host": "of the server (localhost)", "port": "of the server (2000)"},
+        extra="carla",
     ),
     "ripple": BuiltIn(
         "policyfuzz.targets.ripple.target",
