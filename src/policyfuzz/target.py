@@ -32,6 +32,7 @@ class Target:
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
+    samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     film_steps_per_second: int = 20  #: where the simulator renders
     #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None

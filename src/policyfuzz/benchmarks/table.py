@@ -54,10 +54,11 @@ def run(track: Track, episodes: int, strategy: str, targets: Sequence[str] = ())
 
 
 def _row(name: str, episodes: int, strategy: str) -> Row:
-    # a fifth of the budget goes into seeds, unless the usual number of them is less
-    samples = min(SearchSettings().samples, episodes // 5)
     try:
-        progress = run_campaign(load_target(name), episodes, strategy, SearchSettings(samples))
+        target = load_target(name)
+        # at most a fifth of the budget goes into seeds
+        search = SearchSettings(samples=min(target.samples, episodes // 5))
+        progress = run_campaign(target, episodes, strategy, search)
     except MissingExtra as error:
         return Row(name, PUBLISHED[name], missing=error.hint)
     return Row(

@@ -48,7 +48,7 @@ until Ctrl-C, which saves and stops. The same seed and options give the same fin
 @as_json
 @click.option("--force", is_flag=True, help="Go on although the health check failed.")
 @click.option("--batch", type=int, help="Episodes per batch.  [default: the target's]")
-@click.option("--samples", type=int, help="Random inputs before the first mutant.  [default: 1000]")
+@click.option("--samples", type=int, help="Random inputs before the first mutant.  [default: the target's]")
 @click.option("--sensitivity", help="Energy of kept mutants: lineage (default) or exact.")
 @click.option("--quantile", type=float, help="Share of state sequences called fresh.  [default: 0.05]")
 @click.option("--tau", type=float, help="Fixed freshness threshold instead: a log-density per state.")
@@ -103,10 +103,13 @@ def _start(
     """The target, and the store of a new campaign."""
     from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.writer import CampaignWriter
+    from policyfuzz.search.strategies import SearchSettings
     from policyfuzz.targets.registry import load_target
 
     target = load_target(name, policy)
-    base = CampaignConfig(target.name, batch_size=target.batch_size)
+    base = CampaignConfig(
+        target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
+    )
     config = _config(base, target, policy, chosen)
     return target, CampaignWriter.create(out or _next_folder(target.name), config, target.inputs)
 
