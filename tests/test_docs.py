@@ -24,12 +24,16 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_own_target_is_healthy_and_can_be_fuzzed(tmp_path):
     (tmp_path / "pendulum.py").write_text(python_blocks("own-target.md")[0])
-    assert run(tmp_path, "-m", "policyfuzz", "check", "pendulum:make_target").returncode == 0
+    check = run(tmp_path, "-m", "policyfuzz", "check", "pendulum:make_target", "--thorough")
+    assert check.returncode == 0, check.stdout
+    (tmp_path / "test_pendulum.py").write_text(python_blocks("own-target.md")[1])
+    tested = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_pendulum.py")
+    assert "14 passed" in tested.stdout, tested.stdout
     arguments = ["fuzz", "pendulum:make_target", "--max-execs", "3000", "--ui", "none"]
     assert run(tmp_path, "-m", "policyfuzz", *arguments).returncode == 1
 
 
-@pytest.mark.parametrize(("page", "block"), [("own-target.md", 1), ("strategies.md", 0)])
+@pytest.mark.parametrize(("page", "block"), [("own-target.md", 2), ("strategies.md", 0)])
 def test_python_example_runs(tmp_path, page, block):
     result = run(tmp_path, "-c", python_blocks(page)[block])
     assert result.returncode == 0, result.stderr

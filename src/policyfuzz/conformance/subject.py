@@ -102,10 +102,12 @@ def results(campaign: CampaignReader) -> list[Any]:
 
 def differences(first: Executions, second: Executions) -> list[str]:
     """What is not equal to the last bit: names of the parts of the results; none where all is."""
+    # states are padded to the longest episode of their batch; lengths tell where the padding begins
+    common = min(first.states.shape[1], second.states.shape[1])
     pairs = {
         "length": (first.lengths, second.lengths),
         "return": (first.returns, second.returns),
-        "states": (first.states, second.states),
+        "states": (first.states[:, :common], second.states[:, :common]),
         "kind of crash": (first.verdicts.kinds, second.verdicts.kinds),
         "step of the crash": (first.verdicts.steps, second.verdicts.steps),
     }
