@@ -54,7 +54,18 @@ BUILT_INS: Mapping[str, BuiltIn] = {
     "carla": BuiltIn(
         "policyfuzz.targets.carla.target",
         "a car in traffic on a CARLA server of yours, driven by your policy",
-        {"host": "of the server (localhost)", "port": "of the server (2000)"},
+        {
+            "host": "of the server (localhost)",
+            "port": "of the server (2000)",
+            "town": "is loaded if another one is open (Town02)",
+            "map": "OpenDRIVE file of the town; without it the server is asked",
+            "vehicles": "beside the ego vehicle, 0-300 (20)",
+            "horizon": "steps of an episode (100)",
+            "timeout": "seconds for an answer of the server (10)",
+            "camera": "WIDTHxHEIGHT of a camera for the policy and for films (none)",
+            "reload": "the town before every episode: yes or no (yes)",
+            "traffic_port": "of the traffic manager (8000)",
+        },
         extra="carla",
     ),
     "ripple": BuiltIn(

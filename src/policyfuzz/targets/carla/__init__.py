@@ -1,0 +1,1 @@
+"""CARLA: a car in traffic on a server of the user's own."""

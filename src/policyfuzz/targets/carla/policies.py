@@ -1,0 +1,113 @@
+"""Who drives the ego vehicle: your own code, a network on the state, or CARLA's autopilot."""
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.errors import PolicyError, PolicyFuzzError
+from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.policies.npz_weights import read_npz
+from policyfuzz.policies.protocol import Policy
+from policyfuzz.targets.carla.drive import STATE
+
+AUTOPILOT = "carla:autopilot"
+_WAYS = (
+    "give --policy py:MODULE:FUNCTION, a function that returns a policy;"
+    f" --policy carla:FILE.npz, a network from {len(STATE)} state values to throttle, steer and brake;"
+    f" or --policy {AUTOPILOT} to try the set-up"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A policy and where it came from."""
+
+    make: Callable[[], Policy]
+    name: str
+    uri: str
+    sha256: str
+    drives_itself: bool = False  #: the traffic manager drives, and actions are not looked at
+
+
+class IdlePolicy:
+    """Gives actions that nobody looks at."""
+
+    def begin(self, count: int) -> None: ...
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.zeros((len(rows), 3))
+
+
+class NetworkPolicy:
+    """One network from the state to throttle, steer and brake."""
+
+    def __init__(self, bank: MlpBank) -> None:
+        self._bank = bank
+
+    def begin(self, count: int) -> None: ...
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        states = observations["state"] if observations.dtype.names else observations
+        return self._bank(states, np.zeros(len(rows), np.int64))
+
+
+def find_driver(uri: str | None) -> Driver:
+    """The driver that `uri` names."""
+    if uri is None:
+        raise PolicyError("carla comes without a model of its own", hint=_WAYS)
+    if uri == AUTOPILOT:
+        digest = hashlib.sha256(uri.encode()).hexdigest()
+        return Driver(IdlePolicy, "CARLA's autopilot", uri, digest, drives_itself=True)
+    if uri.startswith("carla:"):
+        return _network(Path(uri.removeprefix("carla:")).expanduser().resolve())
+    scheme, _, rest = uri.partition(":")
+    module, _, function = rest.partition(":")
+    if scheme != "py" or not module or not function:
+        raise PolicyError(f"carla cannot use policy {uri!r}", hint=_WAYS)
+    return _own_code(uri, module, function)
+
+
+def _network(file: Path) -> Driver:
+    bank = read_npz(file)
+    networks, sizes = len(bank.parameters), bank.sizes
+    if (networks, sizes[0], sizes[-1]) != (1, len(STATE), 3):
+        raise PolicyError(
+            f"{file.name} holds {networks} networks from {sizes[0]} to {sizes[-1]} values,"
+            f" expected one from {len(STATE)} to 3",
+            hint=_WAYS,
+        )
+    uri = f"carla:{file}"
+    return Driver(lambda: NetworkPolicy(bank), uri, uri, bank.sha256)
+
+
+def _own_code(uri: str, module: str, function: str) -> Driver:
+    """The driver that the user's own `function` in `module` makes."""
+    try:
+        make = getattr(importlib.import_module(module), function)
+        source = inspect.getsourcefile(make)
+        digest = hashlib.sha256(Path(source).read_bytes() if source else uri.encode()).hexdigest()
+    except PolicyFuzzError:
+        raise
+    except Exception as error:  # whatever the user's own module raises
+        raise PolicyError(
+            f"cannot load policy {uri!r}: {type(error).__name__}: {error}",
+            hint="is the module in this folder or on PYTHONPATH?",
+        ) from error
+    return Driver(lambda: _made(uri, make), uri, uri, digest)
+
+
+def _made(uri: str, make: Callable[[], Any]) -> Policy:
+    policy: Policy = make()
+    if not (callable(getattr(policy, "begin", None)) and callable(getattr(policy, "act", None))):
+        raise PolicyError(
+            f"{uri} returned {type(policy).__name__}, expected an object with begin(count) and"
+            " act(observations, rows)"
+        )
+    return policy
