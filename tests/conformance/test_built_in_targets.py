@@ -9,6 +9,12 @@ class TestAcasXu(TargetConformance):
     executions = 6000
 
 
+class TestCoopNavi(TargetConformance):
+    target = "coopnavi"
+    episodes = 100
+    executions = 6000
+
+
 class TestRipple(TargetConformance):
     target = "ripple:dimensions=3,probability=0.01"
     episodes = 50

@@ -143,3 +143,12 @@ def test_bank_is_refused_when_the_number_of_parameters_does_not_fit_the_sizes(mi
 def test_inputs_are_refused_when_they_have_another_width_than_the_networks(columns):
     with pytest.raises((PolicyError, ValueError)):
         BANK(np.zeros((2, columns)), np.zeros(2, np.int64))
+
+
+def test_layers_are_the_ones_a_bank_was_made_of():
+    rng = np.random.default_rng(0)
+    networks = [[(rng.random((3, 4)), rng.random(4)), (rng.random((4, 2)), rng.random(2))] for _ in range(2)]
+    bank = MlpBank.from_layers(networks)
+    for number, network in enumerate(networks):
+        for layer, held in zip(network, bank.layers(number), strict=True):
+            assert all(np.array_equal(*pair) for pair in zip(layer, held, strict=True))

@@ -73,6 +73,15 @@ class MlpBank:
         digest.update(self.parameters.tobytes())
         return digest.hexdigest()
 
+    def layers(self, network: int = 0) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Weights (in, out) and bias (out,) of each layer of one network."""
+        layers, offset = [], 0
+        for n_in, n_out in pairwise(self.sizes):
+            part = self.parameters[network, offset : offset + (n_in + 1) * n_out]
+            layers.append((part[: n_in * n_out].reshape(n_in, n_out), part[n_in * n_out :]))
+            offset += (n_in + 1) * n_out
+        return layers
+
     def __call__(self, inputs: NDArray[Any], which: NDArray[np.int64]) -> NDArray[np.float64]:
         """Map `inputs` (n, in) through networks `which` (n,) to outputs (n, out)."""
         from policyfuzz.policies.mlp_kernel import forward

@@ -29,8 +29,10 @@ BUILT_INS: Mapping[str, BuiltIn] = {
         "three agents cover three landmarks without colliding (MADDPG, multi-agent RL)",
         {
             "collisions": "colliding pair-steps that are still no crash, 0 or more (5)",
-            "horizon": "steps of an episode (100)",
-            "landmarks": "are part of the search: yes or fixed, as in the paper (yes)",
+            "finish": "what a finished team gets for its collisions: excuses, ends or ignored (excuses)",
+            "horizon": "steps of an episode, 25 or more (100)",
+            "landmarks": "are changed by mutation: yes, or fixed as in the paper (yes)",
+            "starts": "that are run: solvable, or all that are valid (solvable)",
         },
     ),
     "bipedal": BuiltIn(

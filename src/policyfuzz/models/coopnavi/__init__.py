@@ -1,0 +1,1 @@
+"""The shipped actors of cooperative navigation; CARD.md says how they were made."""

@@ -1,0 +1,1 @@
+"""Cooperative navigation: three agents cover three landmarks without colliding."""

@@ -1,0 +1,109 @@
+"""The policy: one network for each agent, and where their weights come from."""
+
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.compiled import kernel
+from policyfuzz.errors import PolicyError
+from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.policies.npz_weights import read_npz, shipped
+from policyfuzz.targets.coopnavi.physics import ACTIONS, AGENTS, OBSERVED
+
+#: Names of an agent's layers in files that were made from checkpoints of the original MADDPG code.
+_PUBLIC_LAYERS = ("fully_connected", "fully_connected_1", "fully_connected_2")
+
+
+class SpreadPolicy:
+    """Each agent sees its own observation only; the action is the softmax of its network's five outputs."""
+
+    def __init__(self, bank: MlpBank) -> None:
+        self._bank = bank
+
+    def begin(self, count: int) -> None:
+        pass
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return act(self._bank, observations)
+
+
+def act(bank: MlpBank, observations: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Actions (m, 3, 5) of the three networks in `bank` at `observations` (m, 3, 18)."""
+    which = np.tile(np.arange(AGENTS), len(observations))
+    actions = bank(observations.reshape(-1, OBSERVED), which)
+    _softmax(actions)
+    return actions.reshape(-1, AGENTS, ACTIONS)
+
+
+@kernel
+def _softmax(logits: NDArray[np.float64]) -> None:
+    """Turn each row of `logits` (n, k) into its softmax, in place."""
+    for i in range(logits.shape[0]):
+        row = logits[i]
+        highest = row.max()
+        total = 0.0
+        for k in range(row.shape[0]):
+            row[k] = np.exp(row[k] - highest)
+            total += row[k]
+        for k in range(row.shape[0]):
+            row[k] /= total
+
+
+@cache
+def shipped_actors() -> MlpBank:
+    """The three actors that come with the package."""
+    return read_npz(shipped("coopnavi/networks.npz"))
+
+
+def actors_in(path: Path) -> MlpBank:
+    """The three actors in an .npz file: in the format of the shipped ones, or in the public MADDPG layout."""
+    if not path.is_file():
+        raise PolicyError(
+            f"no file {str(path)!r} with actors", hint="--policy coopnavi:FILE.npz wants an .npz file"
+        )
+    bank = _read_public(path) if _is_public(path) else read_npz(path)
+    shape = (len(bank.parameters), bank.sizes[0], bank.sizes[-1])
+    if shape != (AGENTS, OBSERVED, ACTIONS):
+        raise PolicyError(
+            f"{path.name} has {shape[0]} networks that map {shape[1]} inputs to {shape[2]} outputs, "
+            f"expected {AGENTS} from {OBSERVED} to {ACTIONS}",
+            hint="are these actors of simple_spread with three agents?",
+        )
+    return bank
+
+
+def _is_public(path: Path) -> bool:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return any(name.startswith("agent_") for name in archive)
+    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        raise PolicyError(f"{path.name} is not an .npz file: {error}") from error
+
+
+def _read_public(path: Path) -> MlpBank:
+    """Actors with arrays agent_0__p_func__fully_connected__weights (in, out), ..._biases, and so on."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return MlpBank.from_layers(
+                [
+                    [
+                        (
+                            archive[f"agent_{agent}__p_func__{layer}__weights"],
+                            archive[f"agent_{agent}__p_func__{layer}__biases"],
+                        )
+                        for layer in _PUBLIC_LAYERS
+                    ]
+                    for agent in range(AGENTS)
+                ]
+            )
+    except PolicyError as error:
+        raise PolicyError(f"{path.name}: {error.message}", error.hint) from error
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise PolicyError(
+            f"{path.name} holds no complete actors: {error}",
+            hint="expected agent_A__p_func__L__weights and __biases for agents 0-2 and three layers L",
+        ) from error
