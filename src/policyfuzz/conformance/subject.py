@@ -1,8 +1,7 @@
 """A target under examination: its episodes, and campaigns on it."""
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import BatchDone, Event, Listener
 from policyfuzz.campaign.reader import CampaignReader
+from policyfuzz.campaign.records import Finding
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import Cases
@@ -57,8 +57,12 @@ class Subject:
         """Run `cases` in one batch."""
         return (runner or self.runner)(cases.inputs, cases.seeds)
 
-    @contextmanager
-    def campaign(self, listener: Listener = lambda _event: None, runs: int = 1) -> Iterator[CampaignReader]:
+    @cached_property
+    def campaign(self) -> "CampaignResults":
+        """Of a short campaign that nobody disturbs."""
+        return self.run_campaign()
+
+    def run_campaign(self, listener: Listener = lambda _event: None, runs: int = 1) -> "CampaignResults":
         """A short campaign, run up to `runs` times so that it goes on where `listener` stopped it."""
         config = CampaignConfig(
             self.target.name,
@@ -77,7 +81,24 @@ class Subject:
                     Campaign(self.target, store, Budget(executions=self.executions), listener).run()
                 finally:
                     store.close()
-            yield CampaignReader(folder)
+            return CampaignResults.of(CampaignReader(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignResults:
+    """What a campaign gave."""
+
+    findings: list[Finding]
+    rows: list[Any]  #: all that must be the same whenever and wherever it ran: everything but times
+
+    @staticmethod
+    def of(campaign: CampaignReader) -> "CampaignResults":
+        """The results of a campaign that has ended."""
+        rows: list[Any] = [campaign.progress().executions]
+        for table in ("findings", "seeds"):
+            found = campaign.iterate(table)
+            rows += [tuple(value for name, value in row.items() if name != "seconds") for row in found]
+        return CampaignResults(campaign.findings(), rows)
 
 
 def interrupt_after(batches: int) -> Callable[[Event], None]:
@@ -89,15 +110,6 @@ def interrupt_after(batches: int) -> Callable[[Event], None]:
             raise KeyboardInterrupt
 
     return listen
-
-
-def results(campaign: CampaignReader) -> list[Any]:
-    """All of a campaign that must be the same whenever and wherever it ran: everything but times."""
-    rows: list[Any] = [campaign.progress().executions]
-    for table in ("findings", "seeds"):
-        found = campaign.iterate(table)
-        rows += [tuple(value for name, value in row.items() if name != "seconds") for row in found]
-    return rows
 
 
 def differences(first: Executions, second: Executions) -> list[str]:
