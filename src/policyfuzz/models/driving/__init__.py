@@ -1,0 +1,1 @@
+"""The shipped driver; CARD.md says how it was made."""

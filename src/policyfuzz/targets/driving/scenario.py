@@ -1,0 +1,158 @@
+"""What an input means: where the ego vehicle and the others start on a road, and which starts are fair.
+
+Metres, seconds, radians; offsets are to the right of the lane's centre, angles counter-clockwise.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.inputs import Choice, Dimension, InputSpace, Real
+from policyfuzz.targets.driving.roads import ROADS
+
+#: Vehicles besides the ego vehicle.
+OTHERS = 6
+VEHICLE_LENGTH, VEHICLE_WIDTH = 4.515, 1.852
+#: Metres along its lane at which the ego vehicle starts.
+EGO_START = 35.0
+
+LANE_NAMES = ("left", "middle", "right")
+AHEAD = (-25.0, 80.0)
+OFFSET = (-0.4, 0.4)
+HEADING = (-0.05, 0.05)
+EGO_SPEED = (0.0, 12.0)
+OTHER_SPEED = (0.0, 10.0)
+
+#: Columns of an input: the road, four of the ego vehicle, five of each other vehicle.
+_EGO_FIELDS = ("lane", "offset", "heading", "speed")
+_OTHER_FIELDS = ("lane", "ahead", "offset", "heading", "speed")
+
+#: Of a vehicle under full brakes, measured on level road and rounded to the safe side, in m/s^2.
+BRAKING = 12.0
+#: Metres between bumpers in one lane, and as many more as the rear vehicle closes in within so many seconds.
+STANDSTILL_GAP = 2.0
+HEADWAY_SECONDS = 1.0
+#: Seconds until a driver brakes.
+REACTION_SECONDS = 0.5
+
+
+def _others(number: int) -> tuple[Dimension, ...]:
+    name = f"car{number}_"
+    return (
+        Choice(name + "lane", LANE_NAMES),
+        Real(name + "ahead", *AHEAD, unit="m", noise=1.0),
+        Real(name + "offset", *OFFSET, unit="m", noise=0.05),
+        Real(name + "heading", *HEADING, unit="rad", noise=0.01),
+        Real(name + "speed", *OTHER_SPEED, unit="m/s", noise=0.5),
+    )
+
+
+DIMENSIONS: tuple[Dimension, ...] = (
+    Choice("road", tuple(road.name for road in ROADS)),
+    Choice("ego_lane", LANE_NAMES),
+    Real("ego_offset", *OFFSET, unit="m", noise=0.05),
+    Real("ego_heading", *HEADING, unit="rad", noise=0.01),
+    Real("ego_speed", *EGO_SPEED, unit="m/s", noise=0.5),
+    *(dimension for number in range(1, OTHERS + 1) for dimension in _others(number)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where everything starts; the ego vehicle is the first in every array."""
+
+    road: int  #: position in ROADS
+    lanes: NDArray[np.int64]  #: (1 + others,)
+    pieces: NDArray[np.int64]  #: (1 + others,) piece of the road
+    poses: NDArray[np.float64]  #: (1 + others, 3) x, y, heading
+    speeds: NDArray[np.float64]  #: (1 + others,)
+
+    def config(self, vehicle: int) -> dict[str, Any]:
+        """MetaDrive's description of the start of a vehicle."""
+        road, piece = ROADS[self.road], self.pieces[vehicle]
+        x, y, heading = self.poses[vehicle].tolist()
+        return {
+            "vehicle_model": "static_default",
+            "spawn_lane_index": (road.nodes[piece], road.nodes[piece + 1], int(self.lanes[vehicle])),
+            "spawn_position_heading": ((x, y), heading),
+            "spawn_velocity": (float(self.speeds[vehicle]), 0.0),
+            "spawn_velocity_car_frame": True,
+            "destination": road.destination,
+        }
+
+
+def scene(row: NDArray[np.float64]) -> Scene:
+    """The scene of one input (d,)."""
+    road, placed = int(row[0]), vehicles(row[None])[0]
+    lanes = placed[:, 0].astype(np.int64)
+    pieces, _ = ROADS[road].locate(lanes, placed[:, 1])
+    return Scene(road, lanes, pieces, poses(row[None])[0], placed[:, 4])
+
+
+def vehicles(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 1 + others, 5) lane, metres along it, offset, heading error and speed; the ego vehicle first."""
+    count = len(inputs)
+    ego = np.column_stack([inputs[:, 1], np.full(count, EGO_START), inputs[:, 2:5]])
+    others = inputs[:, 5:].reshape(count, OTHERS, len(_OTHER_FIELDS)).copy()
+    others[:, :, 1] += EGO_START
+    return np.concatenate([ego[:, None], others], axis=1)
+
+
+def poses(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 1 + others, 3) x, y and heading of all vehicles at the start; the ego vehicle first."""
+    placed = vehicles(inputs)
+    result = np.empty((*placed.shape[:2], 3))
+    for number, road in enumerate(ROADS):
+        rows = inputs[:, 0] == number
+        lanes, along, offsets, errors, _ = placed[rows].reshape(-1, 5).T
+        there = road.poses(lanes.astype(np.int64), along, offsets)
+        there[:, 2] += errors
+        result[rows] = there.reshape(-1, placed.shape[1], 3)
+    return result
+
+
+def stopping_distance(speed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Metres from `speed` (any shape) to standstill under full brakes."""
+    return speed**2 / (2 * BRAKING)
+
+
+def is_valid(inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) True where vehicles in one lane are apart, the more so the faster they close in.
+
+    Vehicles in different lanes cannot touch: a lane is 3.5 m wide, and a vehicle with the largest offset and
+    heading error stays inside its own.
+    """
+    gap, rear_speed, front_speed = _in_one_lane(inputs)
+    closing = np.maximum(0.0, rear_speed - front_speed)
+    return np.asarray((gap >= STANDSTILL_GAP + HEADWAY_SECONDS * closing).all(axis=1))
+
+
+def is_solvable(inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) True where full brakes from the start avoid every crash.
+
+    Sufficient, not necessary: every vehicle can stop behind the one in front of it, even if that one brakes
+    as hard as it can, and while the ego vehicle stops, it and the others stay in their lanes.
+    """
+    gap, rear_speed, front_speed = _in_one_lane(inputs)
+    needed = REACTION_SECONDS * rear_speed + stopping_distance(rear_speed) - stopping_distance(front_speed)
+    return np.asarray((gap >= STANDSTILL_GAP / 2 + needed).all(axis=1))
+
+
+def _in_one_lane(inputs: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Gap between bumpers, speed of the rear and of the front vehicle (n, pairs) of every two vehicles.
+
+    The gap is infinite where they are in different lanes.
+    """
+    placed = vehicles(inputs)
+    lane, along, speed = placed[:, :, 0], placed[:, :, 1], placed[:, :, 4]
+    one, two = np.triu_indices(placed.shape[1], 1)
+    is_behind = along[:, one] < along[:, two]
+    gap = np.abs(along[:, one] - along[:, two]) - VEHICLE_LENGTH
+    rear_speed = np.where(is_behind, speed[:, one], speed[:, two])
+    front_speed = np.where(is_behind, speed[:, two], speed[:, one])
+    return np.where(lane[:, one] == lane[:, two], gap, np.inf), rear_speed, front_speed
+
+
+INPUTS = InputSpace(dimensions=DIMENSIONS, constraint=is_valid)

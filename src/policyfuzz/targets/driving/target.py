@@ -1,0 +1,59 @@
+"""The target: a car in traffic, and who drives it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.oracles import Below
+from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.target import Target
+from policyfuzz.targets.driving import scenario
+from policyfuzz.targets.driving.networks import DrivingPolicy, network_in
+from policyfuzz.targets.driving.simulator import DrivingSimulator
+
+#: Both small, since an episode takes half a second or more.
+_BATCH = 8
+_SAMPLES = 32
+
+
+def make_driving(
+    name: str,
+    own_policy: Callable[[], MlpBank],
+    default_horizon: int,
+    options: Mapping[str, str],
+    policy: str | None,
+) -> Target:
+    """The target `name`; options: `horizon`, policy: None for `own_policy` or driving:FILE.npz."""
+    horizon = _horizon(options.get("horizon", str(default_horizon)))
+    uri = None
+    if policy is None:
+        bank = own_policy()
+    elif policy.startswith("driving:"):
+        file = Path(policy.removeprefix("driving:")).expanduser()
+        bank, uri = network_in(file), f"driving:{file.resolve()}"
+    else:
+        raise PolicyError(
+            f"{name} cannot use policy {policy!r}",
+            hint="give --policy driving:FILE.npz, a network of 275 inputs and 2 or 4 outputs",
+        )
+    return Target(
+        name=name if horizon == default_horizon else f"{name}:horizon={horizon}",
+        inputs=scenario.INPUTS,
+        simulator=DrivingSimulator,
+        policy=lambda: DrivingPolicy(bank),
+        oracle=Below("clearance", 0.0, kind="collision") | Below("road_margin", 0.0, kind="off-road"),
+        horizon=horizon,
+        policy_name=uri or ("MetaDrive's expert" if name == "driving-rl" else "shipped network"),
+        policy_uri=uri,
+        policy_sha256=bank.sha256,
+        solvable=scenario.is_solvable,
+        batch_size=_BATCH,
+        samples=_SAMPLES,
+        film_steps_per_second=10,
+    )
+
+
+def _horizon(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"horizon is {text!r}, expected a number of steps, 1 or more")
+    return int(text)

@@ -1,0 +1,1 @@
+"""How the cloned driver was made."""
