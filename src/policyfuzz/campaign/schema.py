@@ -75,7 +75,7 @@ def create_statements(dimension_names: Sequence[str]) -> list[str]:
         f"PRAGMA user_version = {FORMAT_VERSION}",
         "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
         "CREATE TABLE dimensions (position INTEGER PRIMARY KEY, name TEXT, column TEXT, kind TEXT,"
-        " low REAL, high REAL, unit TEXT)",
+        " low REAL, high REAL, unit TEXT, options TEXT)",
         _table("findings", FINDING_COLUMNS | inputs),
         _table("seeds", SEED_COLUMNS | inputs),
         _table("batches", BATCH_COLUMNS),

@@ -20,7 +20,8 @@ from policyfuzz.campaign.database import campaign_file, connect, lock_for_writin
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import BatchRecord, Finding
 from policyfuzz.errors import CampaignError
-from policyfuzz.inputs import InputSpace
+from policyfuzz.inputs import Choice, InputSpace
+from policyfuzz.inputs.dimensions import Dimension
 
 _VERSIONS_OF = ("policyfuzz", "numpy", "scipy", "numba")
 
@@ -117,6 +118,11 @@ class CampaignWriter(CampaignReader):
         )
 
 
+def _options(dimension: Dimension) -> str | None:
+    """The names that a choice is made from, as JSON."""
+    return json.dumps(dimension.options) if isinstance(dimension, Choice) else None
+
+
 def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
     if len(space.dimensions) > schema.MOST_DIMENSIONS:
         raise CampaignError(
@@ -134,9 +140,9 @@ def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
             for statement in schema.create_statements(space.names):
                 connection.execute(statement)
             connection.executemany(
-                "INSERT INTO dimensions VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO dimensions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (position, dim.name, column, dim.kind, dim.low, dim.high, dim.unit)
+                    (position, dim.name, column, dim.kind, dim.low, dim.high, dim.unit, _options(dim))
                     for position, (dim, column) in enumerate(zip(space.dimensions, columns, strict=True))
                 ],
             )

@@ -10,6 +10,7 @@ from policyfuzz.cli.options import as_json, policy
 
 if TYPE_CHECKING:
     from policyfuzz.campaign.health import Diagnosis
+    from policyfuzz.inputs import InputSpace
 
 EPILOG = """\
 \b
@@ -56,9 +57,8 @@ def command(
         print_json({"target": loaded.name, "healthy": code == 0, "diagnoses": report})
         return code
     click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
-    for dimension in loaded.inputs.dimensions:
-        bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
-        click.echo(f"  input {dimension.name}: {dimension.kind}, {bounds} {dimension.unit}".rstrip())
+    for names, what in _input_lines(loaded.inputs):
+        click.echo(f"  input {names}: {what}")
     click.echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
     click.echo(f"  solvable inputs only: {'yes' if loaded.solvable else 'nobody can tell for this target'}")
     for diagnosis in diagnoses:
@@ -66,6 +66,25 @@ def command(
         if diagnosis.hint:
             click.echo(f"{'':<9}   hint: {diagnosis.hint}")
     return code
+
+
+def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:
+    """Names and ranges of the inputs, those of one range together."""
+    alike: dict[str, list[str]] = {}
+    for dimension in space.dimensions:
+        if isinstance(options := getattr(dimension, "options", None), tuple):
+            bounds = " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))
+        else:
+            bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
+        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip()
+        alike.setdefault(what, []).append(dimension.name)
+    return [
+        (
+            ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]} ({len(names)})",
+            what,
+        )
+        for what, names in alike.items()
+    ]
 
 
 def _conformance(

@@ -10,7 +10,7 @@ from rich.console import Console
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started
 from policyfuzz.campaign.health import Level
 from policyfuzz.cli.console import talk
-from policyfuzz.cli.options import format_seconds
+from policyfuzz.cli.options import format_rate, format_seconds
 
 #: Seconds between two plain lines.
 _PLAIN_INTERVAL = 5.0
@@ -53,7 +53,7 @@ class PlainLines:
             progress = event.progress
             self._print(
                 f"{format_seconds(progress.seconds)}: {progress.executions:,} episodes"
-                f" ({progress.executions_per_second:,.0f}/s), {progress.findings:,} findings"
+                f" ({format_rate(progress.executions_per_second)}), {progress.findings:,} findings"
                 f" ({progress.distinct_findings:,} distinct), corpus {progress.corpus:,}"
             )
 

@@ -17,7 +17,7 @@ from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started
 from policyfuzz.campaign.health import Diagnosis, Level
 from policyfuzz.campaign.records import Finding, Progress
-from policyfuzz.cli.options import format_seconds
+from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.report.statistics import wilson_interval
 
 #: Seconds between two redraws.
@@ -119,7 +119,7 @@ class Screen:
         grid = _grid()
         grid.add_row("time", format_seconds(progress.seconds))
         grid.add_row("episodes", f"{progress.executions:,}")
-        grid.add_row("speed", f"{self._speed(progress):,.0f} episodes/s")
+        grid.add_row("speed", f"{format_rate(self._speed(progress))} episodes")
         share = _budget_share(self._budget, progress)
         grid.add_row("budget", "until Ctrl-C" if share is None else ProgressBar(1.0, share, width=24))
         grid.add_row("folder", Text(self._folder, overflow="ellipsis", no_wrap=True))

@@ -63,6 +63,8 @@ def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
 
 
 def _print_one(campaign: Any, finding: Any) -> None:
+    from policyfuzz.cli.summary import value_text
+
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
     distinct = "distinct" if finding.is_distinct else "near an earlier finding"
     lines = [
@@ -73,6 +75,8 @@ def _print_one(campaign: Any, finding: Any) -> None:
         "  input",
     ]
     for dimension, value in zip(campaign.dimensions, finding.input.tolist(), strict=True):
-        lines.append(f"    {dimension['name']:<18} {value!r} {dimension['unit']}".rstrip())
+        lines.append(
+            f"    {dimension['name']:<18} {value_text(dimension, value)} {dimension['unit']}".rstrip()
+        )
     lines.append(f"replay it:  policyfuzz replay {campaign.folder} {finding.id}")
     click.echo("\n".join(lines))

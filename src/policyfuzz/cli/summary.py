@@ -1,5 +1,7 @@
 """What a campaign has come to, for people and for programs."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -8,7 +10,7 @@ from rich.text import Text
 
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import CONFIRMED, Finding, Progress
-from policyfuzz.cli.options import format_seconds
+from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.report.statistics import wilson_interval
 
 
@@ -60,7 +62,7 @@ def print_summary(
     grid.add_row(
         "ran",
         f"{progress.executions:,} episodes in {format_seconds(progress.seconds)}"
-        f" ({progress.executions_per_second:,.0f}/s)"
+        f" ({format_rate(progress.executions_per_second)})"
         + (f", stopped by {stop_reason}" if stop_reason else ""),
     )
     extras = [f"{progress.distinct_findings:,} distinct"]
@@ -81,6 +83,12 @@ def print_summary(
             console.print(f"see all:     policyfuzz show {campaign.folder} --all")
 
 
+def value_text(dimension: Mapping[str, Any], value: float, number_format: str = "") -> str:
+    """The value of an input for a reader: a number, or the name of what was chosen."""
+    options = dimension.get("options")  # files of earlier versions have none
+    return str(json.loads(options)[int(value)]) if options else format(float(value), number_format)
+
+
 def findings_table(campaign: CampaignReader, findings: list[Finding]) -> RenderableType:
     """A table of `findings`, inputs by name and unit."""
     shown = campaign.dimensions[:6]
@@ -92,7 +100,7 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
         table.add_column(Text(f"{dimension['name']}{unit}"), justify="right")
     for finding in findings:
         mark = "" if finding.status == CONFIRMED else f" ({finding.status})"
-        values = [f"{value:.6g}" for value in finding.input[: len(shown)]]
+        values = [value_text(*pair, ".6g") for pair in zip(shown, finding.input, strict=False)]
         table.add_row(
             str(finding.id),
             finding.kind + mark,

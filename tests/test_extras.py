@@ -1,0 +1,48 @@
+import sys
+
+import pytest
+
+from policyfuzz import extras, load_target
+from policyfuzz.cli.main import exit_code
+from policyfuzz.errors import MissingExtra
+from policyfuzz.targets.registry import BUILT_INS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "package", "extra"),
+    [
+        (["bipedal"], "gymnasium", "bipedal"),
+        (["driving-rl"], "metadrive", "metadrive"),
+        (["driving-il"], "metadrive", "metadrive"),
+        (["carla", "--policy", "carla:autopilot"], "carla", "carla"),
+    ],
+)
+def test_missing_package_names_the_line_that_installs_it(monkeypatch, capsys, arguments, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    assert exit_code(["check", *arguments, "--episodes", "1"]) == 2
+    error = capsys.readouterr().err
+    assert f"needs the package {package}" in error
+    assert f"pip install 'policyfuzz[{extra}]'" in error
+    assert BUILT_INS[arguments[0]].extra == extra
+
+
+def test_package_that_lacks_something_itself_is_not_called_missing(monkeypatch, tmp_path):
+    (tmp_path / "half_installed.py").write_text("import surely_not_there")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="surely_not_there"):
+        extras.load("half_installed", "film")
+
+
+def test_hint_names_the_python_that_the_package_is_published_for(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 13, 1))
+    monkeypatch.setitem(sys.modules, "metadrive", None)
+    with pytest.raises(MissingExtra, match=r"with Python 3.11 or older; this is 3.13"):
+        extras.load("metadrive", "metadrive")
+
+
+def test_core_targets_need_no_extra(monkeypatch):
+    for package in ("gymnasium", "metadrive", "carla", "mpe2", "imageio_ffmpeg", "onnx", "torch"):
+        monkeypatch.setitem(sys.modules, package, None)
+    for name, built_in in BUILT_INS.items():
+        if not built_in.extra:
+            assert load_target(name).name == name
