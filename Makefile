@@ -4,10 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check unit slow clean
+.PHONY: demo extras test check unit slow clean
 
 demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute
 	@$(BIN)/policyfuzz fuzz acasxu --max-time 60s || [ $$? -eq 1 ]  # 1: findings, which is what we want
+
+extras: $(VENV)/installed ## the simulators that are optional, and MP4 films
+	@echo "installing the optional packages into $(VENV)"
+	@$(PIP) install --constraint constraints.txt --editable '.[all]'
 
 test: check unit slow ## everything that must hold
 

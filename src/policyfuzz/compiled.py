@@ -16,3 +16,8 @@ def kernel(function: Function) -> Function:
     """
     compiled = numba.njit(cache=True, fastmath={"contract"}, nogil=True)(function)
     return cast(Function, compiled)
+
+
+def exact_kernel(function: Function) -> Function:
+    """As `kernel`, but nothing is fused: each operation is rounded as it is written."""
+    return cast(Function, numba.njit(cache=True, nogil=True)(function))

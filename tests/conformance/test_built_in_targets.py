@@ -1,6 +1,14 @@
 """Every built-in target keeps to what any target must."""
 
+from importlib.util import find_spec
+
+import pytest
+
 from policyfuzz.conformance.suite import TargetConformance
+
+
+def needs(package: str, extra: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(find_spec(package) is None, reason=f"needs the extra {extra}")
 
 
 class TestAcasXu(TargetConformance):
@@ -19,3 +27,24 @@ class TestRipple(TargetConformance):
     target = "ripple:dimensions=3,probability=0.01"
     episodes = 50
     executions = 3000
+
+
+@pytest.mark.slow
+@needs("Box2D", "bipedal")
+class TestBipedal(TargetConformance):
+    target = "bipedal"
+    executions = 120
+
+
+@pytest.mark.slow
+@needs("metadrive", "metadrive")
+class TestDrivingByReinforcement(TargetConformance):
+    target = "driving-rl"
+    episodes = 4
+
+
+@pytest.mark.slow
+@needs("metadrive", "metadrive")
+class TestDrivingByImitation(TargetConformance):
+    target = "driving-il:horizon=60"  # as driving-rl, but for the network
+    episodes = 4

@@ -1,0 +1,1 @@
+"""The shipped BipedalWalker network; CARD.md says how it was made."""

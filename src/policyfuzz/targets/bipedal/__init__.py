@@ -1,0 +1,1 @@
+"""BipedalWalker: a two-legged robot on stumps, stairs and pits."""

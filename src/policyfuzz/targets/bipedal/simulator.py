@@ -1,0 +1,122 @@
+"""Many walkers in lock-step."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.errors import PolicyError
+from policyfuzz.simulators.protocol import Frame
+from policyfuzz.targets.bipedal.camera import Camera
+from policyfuzz.targets.bipedal.lidar import Surfaces
+from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE
+from policyfuzz.targets.bipedal.walkers import FELT, HAS_FALLEN, Walker, X, Y, package
+
+_TORQUE = 80.0
+_JOINT_SPEEDS = np.array([4.0, 6.0, 4.0, 6.0])  #: full speed of hip, knee, hip, knee, radians a second
+#: The walker has arrived at the tenth cell before the end.
+_GOAL = (CELLS - 10) * CELL
+_FALL_REWARD = -100.0
+
+
+class WalkerSimulator:
+    """n walkers; an action is the four motor commands in [-1, 1], taken as float64."""
+
+    signals: ClassVar[tuple[str, ...]] = ("clear", "x")
+    capacity: ClassVar[int | None] = None
+
+    def __init__(self) -> None:
+        package()  # a missing package is told now, not at the first episode
+        self._walkers: list[Walker] = []
+        self._surfaces = Surfaces(0)
+        self._shaping = np.empty(0)  #: (n,) what the reward is the increase of
+        self._obstacles: list[list[int]] = []
+        self._seeds: list[int] = []
+        self._lidar = np.empty((0, 10), np.float32)
+        self._camera: Camera | None = None
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        count = len(inputs)
+        self._walkers += [Walker() for _ in range(len(self._walkers), count)]
+        self._surfaces = Surfaces(count)
+        self._obstacles, self._seeds = inputs.astype(np.int64).tolist(), seeds.tolist()
+        observations, x = np.empty((count, 24), np.float32), np.empty(count)
+        for row, walker in enumerate(self._walkers[:count]):
+            observations[row] = walker.reset(self._obstacles[row], self._seeds[row])
+            x[row] = walker.x
+            self._surfaces.put(row, walker.course)
+        self._shaping = _shaping(x, observations[:, 0].astype(np.float64))
+        self._lidar = observations[:, FELT:].copy()
+        return _frame(observations, x, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.bool_))
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        actions = _checked(actions, len(rows))
+        effort = np.minimum(np.abs(actions), 1.0)
+        speeds, torques = (_JOINT_SPEEDS * np.sign(actions)).tolist(), (_TORQUE * effort).tolist()
+        walkers = self._walkers
+        readings = np.array(
+            [walkers[row].step(speeds[i], torques[i]) for i, row in enumerate(rows.tolist())], np.float64
+        )
+        x, is_fallen = readings[:, X], readings[:, HAS_FALLEN] > 0
+        observations = np.empty((len(rows), 24), np.float32)
+        observations[:, :FELT] = _in_units(readings[:, :FELT])
+        observations[:, FELT:] = self._surfaces.cast(readings[:, [X, Y]].astype(np.float32), rows)
+        self._lidar[rows] = observations[:, FELT:]
+        shaping = _shaping(x, readings[:, 0])
+        rewards = shaping - self._shaping[rows]
+        self._shaping[rows] = shaping
+        for joint in range(4):  # one by one: the order of additions shows in the last bit
+            rewards -= 0.00035 * _TORQUE * effort[:, joint]
+        is_lost = is_fallen | (x < 0)
+        rewards[is_lost] = _FALL_REWARD
+        return _frame(observations, x, is_fallen, rewards, is_lost | (x > _GOAL))
+
+    def render(self, row: int) -> NDArray[np.uint8]:
+        """The package's own picture (400, 600, 3) of walker `row`."""
+        if self._camera is None:
+            self._camera = Camera()
+        poses, lidar = self._walkers[row].poses(), self._lidar[row]
+        return self._camera.picture(self._obstacles[row], self._seeds[row], poses, lidar)
+
+
+def _in_units(felt: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(m, 14) what walkers feel in the units of the observation; operations in the order of the package."""
+    values = felt.copy()
+    values[:, 1] = 2.0 * values[:, 1] / 50
+    values[:, 2] = 0.3 * values[:, 2] * (600 / SCALE) / 50
+    values[:, 3] = 0.3 * values[:, 3] * (400 / SCALE) / 50
+    values[:, [5, 10]] /= 4
+    values[:, [6, 11]] += 1.0
+    values[:, [7, 12]] /= 6
+    return values
+
+
+def _shaping(x: NDArray[np.float64], angles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(m,) 300 points for the whole way, minus what a tilted hull costs."""
+    return 130 * x / SCALE - 5.0 * np.abs(angles)
+
+
+def _checked(actions: NDArray[Any], count: int) -> NDArray[np.float64]:
+    if actions.shape != (count, 4) or not np.isfinite(actions).all():
+        what = f"shape {actions.shape}" if actions.shape != (count, 4) else "NaN or infinite values"
+        raise PolicyError(
+            f"the actions have {what}, expected four finite motor commands for each of {count} walkers",
+            hint="does this policy belong to bipedal?",
+        )
+    return actions.astype(np.float64, copy=False)
+
+
+def _frame(
+    observations: NDArray[np.float32],
+    x: NDArray[np.float64],
+    is_fallen: NDArray[np.bool_],
+    rewards: NDArray[np.float64],
+    ended: NDArray[np.bool_],
+) -> Frame:
+    return Frame(
+        observations=observations,
+        states=observations.astype(np.float64),
+        signals=np.column_stack([~is_fallen, x]).astype(np.float64),
+        rewards=rewards,
+        ended=ended,
+    )

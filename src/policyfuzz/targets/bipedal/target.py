@@ -1,0 +1,63 @@
+"""BipedalWalker: a network trained by reinforcement that walks over stumps, stairs and pits."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.inputs import Choice, InputSpace
+from policyfuzz.oracles import Below
+from policyfuzz.target import Target
+from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
+from policyfuzz.targets.bipedal.simulator import WalkerSimulator
+from policyfuzz.targets.bipedal.terrain import NAMED, OBSTACLES
+
+#: Six seconds, as in the published experiments: three to five obstacles.
+_DEFAULT_HORIZON = 300
+#: As gymnasium registers the environment; walkers that arrive end sooner.
+_FULL_HORIZON = 2000
+
+#: Random inputs before the first is changed: some ten seconds, with their probes.
+_SAMPLES = 300
+
+#: Noise as in the paper: each obstacle changes to the next type with probability 0.1.
+INPUTS = InputSpace(tuple(Choice(f"obstacle{number}", OBSTACLES) for number in range(1, NAMED + 1)))
+
+
+def make_target(options: Mapping[str, str], policy: str | None) -> Target:
+    """The target; options: `horizon` (steps or full); policy: None for the shipped one, or bipedal:FILE."""
+    horizon = _horizon(options.get("horizon", str(_DEFAULT_HORIZON)))
+    uri = None
+    if policy is None:
+        bank = shipped_network()
+    elif policy.startswith("bipedal:"):
+        file = Path(policy.removeprefix("bipedal:")).expanduser()
+        bank, uri = network_in(file), f"bipedal:{file.resolve()}"
+    else:
+        raise PolicyError(
+            f"bipedal cannot use policy {policy!r}",
+            hint="give --policy bipedal:FILE, an .npz or .json with one network",
+        )
+    return Target(
+        name="bipedal" if horizon == _DEFAULT_HORIZON else f"bipedal:horizon={horizon}",
+        inputs=INPUTS,
+        simulator=WalkerSimulator,
+        policy=lambda: MotorPolicy(bank),
+        oracle=Below("clear", 0.5, kind="fall"),
+        horizon=horizon,
+        policy_name=uri or "shipped network",
+        policy_uri=uri,
+        policy_sha256=bank.sha256,
+        batch_size=64,
+        samples=_SAMPLES,
+        film_steps_per_second=50,  # real time
+    )
+
+
+def _horizon(text: str) -> int:
+    if text == "full":
+        return _FULL_HORIZON
+    if not text.isdecimal() or not 1 <= int(text) <= _FULL_HORIZON:
+        raise UsageError(
+            f"horizon is {text!r}, expected full, or a number of steps from 1 to {_FULL_HORIZON}"
+        )
+    return int(text)

@@ -1,0 +1,1 @@
+"""How the network of the bipedal target is made: imitate, improve, evaluate."""
