@@ -1,9 +1,9 @@
+import subprocess
 import sys
 
 import pytest
 
 from policyfuzz import extras, load_target
-from policyfuzz.cli.main import exit_code
 from policyfuzz.errors import MissingExtra
 from policyfuzz.targets.registry import BUILT_INS
 
@@ -17,12 +17,14 @@ from policyfuzz.targets.registry import BUILT_INS
         (["carla", "--policy", "carla:autopilot"], "carla", "carla"),
     ],
 )
-def test_missing_package_names_the_line_that_installs_it(monkeypatch, capsys, arguments, package, extra):
-    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    assert exit_code(["check", *arguments, "--episodes", "1"]) == 2
-    error = capsys.readouterr().err
-    assert f"needs the package {package}" in error
-    assert f"pip install 'policyfuzz[{extra}]'" in error
+def test_missing_package_names_the_line_that_installs_it(tmp_path, arguments, package, extra):
+    # in a process of its own, where nothing has been imported yet; the package is as if not installed
+    code = f"import sys; sys.modules['{package}'] = None; from policyfuzz.cli.main import run; run()"
+    command = [sys.executable, "-c", code, "check", *arguments, "--episodes", "1"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert finished.returncode == 2
+    assert f"needs the package {package}" in finished.stderr
+    assert f"pip install 'policyfuzz[{extra}]'" in finished.stderr
     assert BUILT_INS[arguments[0]].extra == extra
 
 
