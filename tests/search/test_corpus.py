@@ -13,6 +13,7 @@ def entries(rng, count):
         "parent": rng.integers(-1, 50, count),
         "return": rng.normal(size=count),
         "energy": np.where(rng.random(count) < 0.3, np.nan, rng.exponential(size=count)),
+        "case_seed": rng.integers(0, 2**63, count, dtype=np.uint64),
         "log_density": rng.normal(size=count),
     }
     return rng.normal(size=(count, 3)), columns

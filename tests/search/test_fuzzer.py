@@ -82,9 +82,14 @@ def test_every_asked_case_is_valid_and_solvable(guides, exact):
 
 
 @strategies
-def test_case_seeds_are_all_different(guides, exact):
-    cases = drive(fuzzer_with(guides, probes_mutants=exact), 15)
-    assert len(np.unique(cases.seeds)) == len(cases)
+def test_samples_have_seeds_of_their_own_and_what_is_changed_keeps_its_parents(guides, exact):
+    fuzzer = fuzzer_with(guides, probes_mutants=exact, explored_share=0.3)
+    cases = drive(fuzzer, 15)
+    is_drawn = cases.parents == NO_PARENT
+    assert len(np.unique(cases.seeds[is_drawn])) == np.count_nonzero(is_drawn)
+    parents = cases.parents[~is_drawn]
+    np.testing.assert_array_equal(cases.seeds[~is_drawn], fuzzer.corpus.column("case_seed")[parents])
+    assert (len(parents) > 0) == bool(guides)
 
 
 def test_samples_come_first_and_then_their_probes_and_then_mutants():

@@ -77,6 +77,7 @@ def _cost_per_episode(target: Target, size: int) -> tuple[float, float]:
         _, inputs = fuzzer.validator.fill(missing, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
         columns = {
             "parent": np.full(missing, -1),
+            "case_seed": rng.integers(0, 2**63, missing, dtype=np.uint64),
             "return": rng.random(missing),
             "energy": rng.random(missing),
             "log_density": rng.random(missing),

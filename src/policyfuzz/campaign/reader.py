@@ -102,11 +102,15 @@ class CampaignReader:
         names = ", ".join(schema.quoted(name) for name in [*COLUMNS, *columns])
         with self._reading():
             rows = self._connection.execute(f"SELECT {names} FROM seeds ORDER BY id").fetchall()
+            seeds = self._connection.execute("SELECT case_seed FROM seeds ORDER BY id").fetchall()
         corpus = Corpus(len(columns))
         if rows:
             table = np.array(rows, np.float64)  # NULL becomes NaN
             parents = np.where(np.isnan(table[:, 0]), -1, table[:, 0])
-            values = dict(zip(COLUMNS, [parents, *table[:, 1 : len(COLUMNS)].T], strict=True))
+            # case seeds would not survive as floating-point numbers
+            case_seeds = np.array(seeds, np.uint64)[:, 0]
+            others = table[:, 2 : len(COLUMNS)].T
+            values = dict(zip(COLUMNS, [parents, case_seeds, *others], strict=True))
             corpus.append(table[:, len(COLUMNS) :], values)
         return corpus
 

@@ -7,7 +7,7 @@ LOCK_NAME = "writer.lock"
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
 #: Raised when an older file can no longer be read.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
@@ -29,6 +29,7 @@ FINDING_COLUMNS = {
 SEED_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 0, in the order in which they were kept
     "parent": "INTEGER",
+    "case_seed": "INTEGER NOT NULL",  # what is changed from this seed keeps it
     "return": "REAL NOT NULL",
     "energy": "REAL",
     "log_density": "REAL",

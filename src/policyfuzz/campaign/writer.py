@@ -174,6 +174,7 @@ def _seed_rows(record: BatchRecord) -> Iterable[tuple[Any, ...]]:
     return zip(
         range(record.first_seed, record.first_seed + count),
         [None if parent < 0 else parent for parent in columns["parent"].tolist()],
+        columns["case_seed"].tolist(),
         columns["return"].tolist(),
         columns["energy"].tolist(),
         columns["log_density"].tolist(),

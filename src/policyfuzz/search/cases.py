@@ -52,11 +52,10 @@ class Cases:
     def of(
         purpose: Purpose,
         inputs: NDArray[np.float64],
+        seeds: NDArray[np.uint64],
         parents: NDArray[np.int64],
-        rng: np.random.Generator,
     ) -> "Cases":
-        """Cases of one purpose with fresh random seeds."""
-        seeds = rng.integers(0, 2**63, len(inputs), dtype=np.uint64)
+        """Cases of one purpose."""
         return Cases(inputs, seeds, parents, np.full(len(inputs), int(purpose), np.int64))
 
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:

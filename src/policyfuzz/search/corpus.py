@@ -11,6 +11,7 @@ from policyfuzz.search.sum_tree import SumTree
 #: Columns of a corpus beside the inputs.
 COLUMNS: Mapping[str, type] = {
     "parent": np.int64,  #: entry this one was changed from, -1 for a sample
+    "case_seed": np.uint64,  #: of the episode that was run; what is changed from this one keeps it
     "return": np.float64,
     "energy": np.float64,  #: sensitivity: the weight with which it is chosen; NaN until measured
     "log_density": np.float64,  #: per state when it was kept; NaN where no density is used

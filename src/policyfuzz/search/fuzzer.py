@@ -159,7 +159,8 @@ class Fuzzer:
             return np.full(wanted, NO_PARENT, np.int64), self.space.sample(rng, wanted)
 
         parents, inputs = self.validator.fill(count, draw)
-        return Cases.of(purpose, inputs, parents, rng)
+        seeds = rng.integers(0, 2**63, len(inputs), dtype=np.uint64)
+        return Cases.of(purpose, inputs, seeds, parents)
 
     def _mutants(self, rng: np.random.Generator, count: int) -> Cases:
         def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -167,7 +168,7 @@ class Fuzzer:
             return parents, self.space.perturb(self.corpus.inputs[parents], rng)
 
         parents, inputs = self.validator.fill(count, draw)
-        return Cases.of(Purpose.MUTANT, inputs, parents, rng)
+        return Cases.of(Purpose.MUTANT, inputs, self._seeds_of(parents), parents)
 
     def _probes(self, rng: np.random.Generator, count: int) -> Cases:
         entries, self._to_probe = self._to_probe[:count], self._to_probe[count:]
@@ -176,7 +177,11 @@ class Fuzzer:
         origins = self.corpus.inputs[entries]
         inputs, found = self.validator.near(origins, lambda some: self.space.perturb(some, rng))
         self._awaited += int(np.count_nonzero(found))
-        return Cases.of(Purpose.PROBE, inputs[found], entries[found], rng)
+        return Cases.of(Purpose.PROBE, inputs[found], self._seeds_of(entries[found]), entries[found])
+
+    def _seeds_of(self, entries: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """(n,) case seeds of `entries` (n,): with the same chance, a new return is due to the change."""
+        return np.asarray(self.corpus.column("case_seed")[entries])
 
     def _measure(self, probes: Cases, returns: NDArray[np.float64]) -> NDArray[np.int64]:
         """Set the energy of the probed entries; return them."""
@@ -210,6 +215,7 @@ class Fuzzer:
             energy[is_mutant[kept]] = self._sensitivity(cases[mutants], executions.returns[mutants])
         columns = {
             "parent": cases.parents[kept],
+            "case_seed": cases.seeds[kept],
             "return": executions.returns[kept],
             "energy": energy,
             "log_density": log_density[kept],
