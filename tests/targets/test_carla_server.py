@@ -124,9 +124,9 @@ def test_importing_the_target_does_not_import_the_package():
     ("options", "message"),
     [
         ({"port": "0"}, "port is '0'"),
-        ({"port": "two"}, "port is 'two', expected int from 1"),
+        ({"port": "two"}, "port is 'two', expected a whole number from 1"),
         ({"traffic_port": "70000"}, "traffic_port"),
-        ({"timeout": "0"}, "timeout is '0', expected float"),
+        ({"timeout": "0"}, "timeout is '0', expected a number"),
         ({"timeout": "nan"}, "timeout is 'nan'"),
         ({"vehicles": "-1"}, "vehicles"),
         ({"horizon": "0"}, "horizon"),

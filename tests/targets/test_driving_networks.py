@@ -83,7 +83,7 @@ def test_policy_of_another_kind_is_refused(policy):
 
 @pytest.mark.parametrize("horizon", ["0", "-3", "long", "1.5"])
 def test_horizon_that_is_no_number_of_steps_is_refused(horizon):
-    with pytest.raises(UsageError, match="expected a number of steps"):
+    with pytest.raises(UsageError, match="expected a whole number from 1"):
         load_target(f"driving-il:horizon={horizon}")
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError, UsageError
 from policyfuzz.inputs import Angle, InputSpace, Real
 from policyfuzz.oracles import Below
 from policyfuzz.target import Target
@@ -18,6 +17,7 @@ from policyfuzz.targets.acasxu.networks import (
     shipped_networks,
 )
 from policyfuzz.targets.acasxu.simulator import EncounterSimulator
+from policyfuzz.targets.options import number, policy_path
 
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
@@ -37,18 +37,10 @@ INPUTS = InputSpace(
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `bucket` (1-9), policy: None for the shipped networks or acasxu:DIR."""
-    bucket = _bucket(options.get("bucket", str(_DEFAULT_BUCKET)))
-    uri = None
-    if policy is None:
-        bank = shipped_networks(bucket)
-    elif policy.startswith("acasxu:"):
-        folder = Path(policy.removeprefix("acasxu:")).expanduser()
-        bank, uri = networks_in(folder, bucket), f"acasxu:{folder.resolve()}"
-    else:
-        raise PolicyError(
-            f"acasxu cannot use policy {policy!r}",
-            hint="give --policy acasxu:DIR, a folder of .onnx or .nnet networks",
-        )
+    bucket = number(options, "bucket", _DEFAULT_BUCKET, int, 1, BUCKETS)
+    folder = policy_path("acasxu", policy, "acasxu", "DIR, a folder of .onnx or .nnet networks")
+    bank = shipped_networks(bucket) if folder is None else networks_in(folder, bucket)
+    uri = None if folder is None else f"acasxu:{folder}"
     return Target(
         name="acasxu" if bucket == _DEFAULT_BUCKET else f"acasxu:bucket={bucket}",
         inputs=INPUTS,
@@ -64,12 +56,6 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         batch_size=1024,
         draw=_draw,
     )
-
-
-def _bucket(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= BUCKETS:
-        raise UsageError(f"bucket is {text!r}, expected a number from 1 to {BUCKETS}")
-    return int(text)
 
 
 def _draw(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:

@@ -1,15 +1,15 @@
 """BipedalWalker: a network trained by reinforcement that walks over stumps, stairs and pits."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.errors import UsageError
 from policyfuzz.inputs import Choice, InputSpace
 from policyfuzz.oracles import Below
 from policyfuzz.target import Target
 from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 from policyfuzz.targets.bipedal.terrain import NAMED, OBSTACLES
+from policyfuzz.targets.options import policy_path
 
 #: Six seconds, as in the published experiments: three to five obstacles.
 _DEFAULT_HORIZON = 300
@@ -26,17 +26,9 @@ INPUTS = InputSpace(tuple(Choice(f"obstacle{number}", OBSTACLES) for number in r
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `horizon` (steps or full); policy: None for the shipped one, or bipedal:FILE."""
     horizon = _horizon(options.get("horizon", str(_DEFAULT_HORIZON)))
-    uri = None
-    if policy is None:
-        bank = shipped_network()
-    elif policy.startswith("bipedal:"):
-        file = Path(policy.removeprefix("bipedal:")).expanduser()
-        bank, uri = network_in(file), f"bipedal:{file.resolve()}"
-    else:
-        raise PolicyError(
-            f"bipedal cannot use policy {policy!r}",
-            hint="give --policy bipedal:FILE, an .npz or .json with one network",
-        )
+    file = policy_path("bipedal", policy, "bipedal", "FILE, an .npz or .json with one network")
+    bank = shipped_network() if file is None else network_in(file)
+    uri = None if file is None else f"bipedal:{file}"
     return Target(
         name="bipedal" if horizon == _DEFAULT_HORIZON else f"bipedal:horizon={horizon}",
         inputs=INPUTS,

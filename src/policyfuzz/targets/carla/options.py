@@ -4,11 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from policyfuzz.errors import UsageError
-
-Number = TypeVar("Number", int, float)
+from policyfuzz.targets.options import choice, number
 
 #: Ports are two bytes; CARLA also takes the two that follow its own.
 _LAST_PORT = 65_533
@@ -41,15 +39,15 @@ def parse(options: Mapping[str, str]) -> Settings:
     usual = Settings()
     return Settings(
         host=options.get("host", usual.host),
-        port=_number(options, "port", usual.port, int, 1, _LAST_PORT),
-        traffic_port=_number(options, "traffic_port", usual.traffic_port, int, 1, _LAST_PORT),
-        timeout_seconds=_number(options, "timeout", usual.timeout_seconds, float, 0.1, 3600.0),
+        port=number(options, "port", usual.port, int, 1, _LAST_PORT),
+        traffic_port=number(options, "traffic_port", usual.traffic_port, int, 1, _LAST_PORT),
+        timeout_seconds=number(options, "timeout", usual.timeout_seconds, float, 0.1, 3600.0),
         town=options.get("town", usual.town),
         map_file=_file(options["map"]) if "map" in options else None,
-        vehicles=_number(options, "vehicles", usual.vehicles, int, 0, 300),
-        horizon=_number(options, "horizon", usual.horizon, int, 1, 100_000),
+        vehicles=number(options, "vehicles", usual.vehicles, int, 0, 300),
+        horizon=number(options, "horizon", usual.horizon, int, 1, 100_000),
         camera=_picture_size(options["camera"]) if "camera" in options else None,
-        reload=_flag(options.get("reload", "yes")),
+        reload=choice(options, "reload", ("yes", "no")) == "yes",
     )
 
 
@@ -60,19 +58,6 @@ def target_name(options: Mapping[str, str]) -> str:
         named["map"] = str(_file(named["map"]))
     text = ",".join(f"{key}={value}" for key, value in sorted(named.items()))
     return f"carla:{text}" if text else "carla"
-
-
-def _number(
-    options: Mapping[str, str], name: str, usual: Number, kind: type[Number], low: Number, high: Number
-) -> Number:
-    text = options.get(name, str(usual))
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        raise UsageError(f"{name} is {text!r}, expected {kind.__name__} from {low:g} to {high:g}")
-    return value
 
 
 def _file(text: str) -> Path:
@@ -89,9 +74,3 @@ def _picture_size(text: str) -> tuple[int, int]:
     if match is None or int(match[1]) % 2 or int(match[2]) % 2:
         raise UsageError(f"camera is {text!r}, expected WIDTHxHEIGHT such as 384x160, both even")
     return int(match[1]), int(match[2])
-
-
-def _flag(text: str) -> bool:
-    if text not in ("yes", "no"):
-        raise UsageError(f"reload is {text!r}, expected yes or no")
-    return text == "yes"

@@ -1,19 +1,20 @@
 """The target: a car in traffic, and who drives it."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from policyfuzz.errors import PolicyError, UsageError
 from policyfuzz.oracles import Below
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.target import Target
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.networks import DrivingPolicy, network_in
 from policyfuzz.targets.driving.simulator import DrivingSimulator
+from policyfuzz.targets.options import number, policy_path
 
 #: Both small, since an episode takes half a second or more.
 _BATCH = 8
 _SAMPLES = 32
+#: Steps; more than anybody needs to the end of any road.
+_LONGEST = 10_000
 
 
 def make_driving(
@@ -24,18 +25,10 @@ def make_driving(
     policy: str | None,
 ) -> Target:
     """The target `name`; options: `horizon`, policy: None for `own_policy` or driving:FILE.npz."""
-    horizon = _horizon(options.get("horizon", str(default_horizon)))
-    uri = None
-    if policy is None:
-        bank = own_policy()
-    elif policy.startswith("driving:"):
-        file = Path(policy.removeprefix("driving:")).expanduser()
-        bank, uri = network_in(file), f"driving:{file.resolve()}"
-    else:
-        raise PolicyError(
-            f"{name} cannot use policy {policy!r}",
-            hint="give --policy driving:FILE.npz, a network of 275 inputs and 2 or 4 outputs",
-        )
+    horizon = number(options, "horizon", default_horizon, int, 1, _LONGEST)
+    file = policy_path(name, policy, "driving", "FILE.npz, a network of 275 inputs and 2 or 4 outputs")
+    bank = own_policy() if file is None else network_in(file)
+    uri = None if file is None else f"driving:{file}"
     return Target(
         name=name if horizon == default_horizon else f"{name}:horizon={horizon}",
         inputs=scenario.INPUTS,
@@ -51,9 +44,3 @@ def make_driving(
         samples=_SAMPLES,
         film_steps_per_second=10,
     )
-
-
-def _horizon(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"horizon is {text!r}, expected a number of steps, 1 or more")
-    return int(text)

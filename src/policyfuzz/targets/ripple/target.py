@@ -9,7 +9,7 @@ box of probability (2 h)^a under uniform sampling, a the number of active coordi
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,7 @@ from policyfuzz.inputs import InputSpace, Real
 from policyfuzz.oracles import Below
 from policyfuzz.simulators.protocol import Frame
 from policyfuzz.target import Target
-
-Number = TypeVar("Number", int, float)
+from policyfuzz.targets.options import number
 
 STEPS = 50
 #: Further coordinates do not matter: a box of small probability in all of 50 would fill half the cube.
@@ -123,9 +122,9 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         raise PolicyError(
             f"ripple cannot use policy {policy!r}", hint="its policy is part of the closed form"
         )
-    dimensions = _number(options, "dimensions", 4, int, 1, 10_000)
-    regions = _number(options, "regions", 1, int, 1, 100)
-    probability = _number(options, "probability", 1e-3, float, 1e-12, 0.5)
+    dimensions = number(options, "dimensions", 4, int, 1, 10_000)
+    regions = number(options, "regions", 1, int, 1, 100)
+    probability = number(options, "probability", 1e-3, float, 1e-12, 0.5)
     pond = Pond.make(dimensions, regions, probability)
     text = ",".join(f"{key}={value}" for key, value in sorted(options.items()))
     return Target(
@@ -139,16 +138,3 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         solvable=lambda inputs: np.ones(len(inputs), np.bool_),
         batch_size=256,
     )
-
-
-def _number(
-    options: Mapping[str, str], name: str, default: Number, kind: type[Number], low: Number, high: Number
-) -> Number:
-    text = options.get(name, str(default))
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        raise UsageError(f"{name} is {text!r}, expected {kind.__name__} from {low:g} to {high:g}")
-    return value
