@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.networks import BUCKETS, networks_in
 
@@ -100,16 +101,6 @@ def _row(flights: Flights, straight: NDArray[np.bool_]) -> str:
         f"{flights.returns[~flights.crashed].mean():.2f} | "
         f"{100 * flights.alerted.mean():.1f} %, {100 * flights.alerted[~straight].mean():.1f} %"
     )
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson)."""
-    z = 1.96
-    share = successes / trials
-    centre = share + z * z / (2 * trials)
-    half = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    low, high = (centre - half) / (1 + z * z / trials), (centre + half) / (1 + z * z / trials)
-    return max(0.0, float(low)), min(1.0, float(high))
 
 
 def _per_thousand(flags: NDArray[np.bool_]) -> str:

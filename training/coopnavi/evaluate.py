@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.coopnavi import layout, physics
 from policyfuzz.targets.coopnavi.actors import act, actors_in
 from policyfuzz.targets.coopnavi.solvable import is_solvable
@@ -79,16 +80,6 @@ def _farthest(worlds: NDArray[np.float64]) -> NDArray[np.float64]:
     )
     distances = np.linalg.norm(agents[:, :, None] - landmarks[:, None], axis=3)
     return np.asarray(distances.min(axis=1).max(axis=1))
-
-
-def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson)."""
-    z = 1.96
-    share = successes / trials
-    centre = share + z * z / (2 * trials)
-    half = z * np.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    low, high = (centre - half) / (1 + z * z / trials), (centre + half) / (1 + z * z / trials)
-    return max(0.0, float(low)), min(1.0, float(high))
 
 
 def _row(episodes: Episodes) -> str:
