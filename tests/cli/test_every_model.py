@@ -1,0 +1,35 @@
+"""From a name to the film of a confirmed crash, with every model that comes with a simulator."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def needing(package: str, target: str) -> object:
+    missing = find_spec(package) is None
+    return pytest.param(target, marks=pytest.mark.skipif(missing, reason=f"needs the package {package}"))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "coopnavi",
+        needing("Box2D", "bipedal"),
+        needing("metadrive", "driving-rl"),
+        needing("metadrive", "driving-il"),
+    ],
+)
+def test_shipped_model_crashes_and_is_filmed(cli, target):
+    limits = ["--max-findings", 1, "--max-execs", 100_000, "--max-time", "5m"]
+    code, out, _ = cli("fuzz", target, *limits, "--ui", "none", "--json", "-o", "c")
+    assert code == 1, out
+    code, out, _ = cli("replay", "c", 1, "--json")
+    report = json.loads(out)
+    assert code == 1
+    assert report["is_identical"]
+    assert Path(report["picture"]).read_bytes().startswith(b"\x89PNG")
+    assert Path(report["film"]).stat().st_size > 10_000
