@@ -2,7 +2,8 @@
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class PolicyFuzzError(Exception):
@@ -50,11 +51,22 @@ class TargetCodeError(PolicyFuzzError):
     exit_code = 3
 
     @classmethod
-    def of(cls, target: str, error: Exception, hint: str = "") -> "TargetCodeError":
-        """The error for an exception that came out of the code of `target`."""
+    def of(cls, whose: str, error: Exception, hint: str = "") -> "TargetCodeError":
+        """The error for an exception that came out of code of the user, `whose` for a reader."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.filename}:{frame.lineno}"
-        return cls(f"the code of target {target} raised {type(error).__name__}: {error} ({where})", hint)
+        return cls(f"the code of {whose} raised {type(error).__name__}: {error} ({where})", hint)
+
+
+@contextmanager
+def blamed_on(whose: str) -> Iterator[None]:
+    """Turn what code of the user raises into an error that says `whose` it was."""
+    try:
+        yield
+    except PolicyFuzzError:
+        raise
+    except Exception as error:  # whatever simulator, policy or oracle raise
+        raise TargetCodeError.of(whose, error) from error
 
 
 def unknown_name(kind: str, given: str, known: Iterable[str]) -> UsageError:

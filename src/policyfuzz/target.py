@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.errors import UsageError, blamed_on
 from policyfuzz.inputs import InputSpace
 from policyfuzz.oracles import Oracle
 from policyfuzz.policies.protocol import Policy
-from policyfuzz.rollout import Executions, rollout
+from policyfuzz.rollout import Executions, Observer, rollout
 from policyfuzz.simulators.protocol import Simulator
 
 
@@ -38,11 +38,9 @@ class Target:
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
 
     def __post_init__(self) -> None:
-        if self.horizon < 1 or self.batch_size < 1:
-            raise UsageError(
-                f"target {self.name} has horizon {self.horizon} and batch_size {self.batch_size},"
-                " expected 1 or more"
-            )
+        for what in ("horizon", "batch_size", "samples", "film_steps_per_second"):
+            if getattr(self, what) < 1:
+                raise UsageError(f"target {self.name} has {what} {getattr(self, what)}, expected 1 or more")
 
 
 class Runner:
@@ -50,13 +48,16 @@ class Runner:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.simulator = target.simulator()
-        self.policy = target.policy()
+        with blamed_on(f"target {target.name}"):
+            self.simulator = target.simulator()
+            self.policy = target.policy()
 
-    def __call__(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
+    def __call__(
+        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None = None
+    ) -> Executions:
         """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
         target = self.target
-        try:
+        with blamed_on(f"target {target.name}"):
             return rollout(
                 self.simulator,
                 self.policy,
@@ -65,8 +66,5 @@ class Runner:
                 seeds,
                 horizon=target.horizon,
                 decay=target.decay,
+                observer=observer,
             )
-        except PolicyFuzzError:
-            raise
-        except Exception as error:  # whatever simulator, policy or oracle raise
-            raise TargetCodeError.of(target.name, error) from error

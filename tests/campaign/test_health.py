@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from policyfuzz import Budget, Campaign, CampaignConfig, CampaignWriter
+from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.health import Level, check_target, is_unhealthy
 from policyfuzz.errors import UnhealthyTarget
 from policyfuzz.targets.registry import load_target
@@ -45,3 +47,12 @@ def test_finding_is_flaky_and_not_counted_when_second_run_differs(run_campaign):
     assert statuses.count("flaky") > 0
     assert campaign.progress().findings == statuses.count("confirmed")
     assert campaign.progress().flaky == statuses.count("flaky")
+
+
+def test_policy_that_always_crashes_is_noticed_with_small_batches(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    target = load_target("faulty_targets:always_crashing")
+    config = CampaignConfig(target.name, batch_size=4)
+    store = CampaignWriter.create(tmp_path, config, target.inputs)
+    assert Campaign(target, store, Budget(executions=100)).run() is StopReason.UNHEALTHY
+    store.close()

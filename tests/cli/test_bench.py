@@ -33,7 +33,9 @@ def test_table_says_what_to_install_where_a_target_cannot_run(cli, monkeypatch):
         (["table", "--target", "bipedl"], "did you mean 'bipedal'?"),
         (["table", "--episodes", "3"], "expected 10 or more"),
         (["table", "--target", "acasxu", "--strategy", "mdpfuz"], "did you mean 'mdpfuzz'?"),
+        (["table", "--episodes", "0"], "expected 10 or more"),
         (["density", "--episodes", "100"], "bench table does"),
+        (["density", "--episodes", "0"], "bench table does"),
     ],
 )
 def test_bench_refuses_what_makes_no_sense(cli, arguments, complaint):

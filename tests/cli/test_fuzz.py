@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,3 +185,10 @@ def test_resume_goes_on_with_the_recorded_options(cli):
     _, out, _ = cli(*arguments, "--resume", "--max-execs", 2500)
     summary = json.loads(out)
     assert (summary["seed"], summary["strategy"], summary["executions"]) == (3, "reward", 2500)
+
+
+def test_start_that_fails_leaves_the_folder_free(cli, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "conformance")
+    assert cli("fuzz", "broken_targets:cannot_be_made", "--ui", "none", "-o", "c")[0] == 3
+    assert not Path("c").exists()
+    assert cli("fuzz", "broken_targets:sound", "--max-execs", 50, "--ui", "none", "-o", "c")[0] in (0, 1)

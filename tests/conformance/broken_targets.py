@@ -34,7 +34,9 @@ class Walk:
         )
 
     def render(self, row):
-        return np.full((20, 30, 3), 200, np.uint8)
+        picture = np.full((20, 30, 3), 200, np.uint8)
+        picture[10, int(np.clip(10 * self.heights[row], 0, 29))] = 0
+        return picture
 
 
 class Lazy:
@@ -138,6 +140,31 @@ class Unseeded(Walk):
         return super().reset(inputs, np.random.default_rng().integers(0, 2**60, len(seeds)))
 
 
+class FloatCamera(Walk):
+    def render(self, row):
+        return np.zeros((20, 30, 3))
+
+
+class GreyCamera(Walk):
+    def render(self, row):
+        return np.zeros((20, 30), np.uint8)
+
+
+class CameraOfGymnasium(Walk):
+    def render(self):
+        return np.zeros((20, 30, 3), np.uint8)
+
+
+class BrokenCamera(Walk):
+    def render(self, row):
+        raise RuntimeError("no film in it")
+
+
+class CannotBeMade(Walk):
+    def __init__(self):
+        raise RuntimeError("no such simulator here")
+
+
 def _with_simulator(simulator):
     return lambda: replace(sound(), simulator=simulator)
 
@@ -153,6 +180,33 @@ starts_with_reward = _with_simulator(StartsWithReward)
 too_many_signals = _with_simulator(TooManySignals)
 all_rows_always = _with_simulator(AllRowsAlways)
 unseeded = _with_simulator(Unseeded)
+float_camera = _with_simulator(FloatCamera)
+grey_camera = _with_simulator(GreyCamera)
+camera_of_gymnasium = _with_simulator(CameraOfGymnasium)
+broken_camera = _with_simulator(BrokenCamera)
+cannot_be_made = _with_simulator(CannotBeMade)
+
+
+def _fails(inputs):
+    raise RuntimeError("cannot say")
+
+
+def cannot_judge():
+    return replace(sound(), solvable=_fails)
+
+
+def with_policy(policy="0"):
+    """Its policy is named, and has neither a path nor a digest."""
+
+    class Push(Lazy):
+        def act(self, observations, rows):
+            return np.full(len(rows), float(policy))
+
+    return replace(sound(), policy=Push, policy_sha256="")
+
+
+def never_crashes():
+    return replace(sound(), oracle=Below("height", -100, kind="fell"))
 
 
 def _with_space(**changes):

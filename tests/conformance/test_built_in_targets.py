@@ -23,6 +23,11 @@ class TestCoopNavi(TargetConformance):
     executions = 6000
 
 
+class TestCoopNaviThatCountsEveryTouch(TargetConformance):
+    target = "coopnavi:collisions=0,finish=ignored"  # has findings within few episodes
+    executions = 1200
+
+
 class TestRipple(TargetConformance):
     target = "ripple:dimensions=3,probability=0.01"
     episodes = 50

@@ -152,3 +152,8 @@ def test_layers_are_the_ones_a_bank_was_made_of():
     for number, network in enumerate(networks):
         for layer, held in zip(network, bank.layers(number), strict=True):
             assert all(np.array_equal(*pair) for pair in zip(layer, held, strict=True))
+
+
+def test_unknown_activation_is_refused():
+    with pytest.raises(PolicyError, match="activation 'swish' is not known"):
+        MlpBank.from_parameters(np.zeros((1, 8)), (3, 2), "swish")

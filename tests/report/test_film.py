@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from policyfuzz import CampaignReader, Runner, load_target
 from policyfuzz.cli.main import exit_code
 from policyfuzz.errors import MissingExtra
 from policyfuzz.report import film_files
-from policyfuzz.report.film_files import open_film
+from policyfuzz.report.film_files import new_film
 
 SIZE = (60, 30)  # of the pictures of the target, caption included
 RED = np.array([208, 32, 32])
@@ -51,6 +52,12 @@ def test_film_shows_every_step_and_marks_the_crash(campaign, capsys):
     # this target ends with its crash: a second of 20 pictures stands still there
     assert len(frames) == step + 1 + 20
     assert [has_red_frame(frame) for frame in frames] == [False] * step + [True] * 21
+    # the dark spot is where the walk is: pictures are those of their step
+    target, finding = load_target("broken_targets:sound"), CampaignReader(campaign).finding(1)
+    heights = Runner(target)(finding.input[None], np.array([finding.case_seed], np.uint64)).states[0, :, 0]
+    spots = frames[:step, 10].astype(int).sum(axis=2)[:, 6:24].argmin(axis=1) + 6
+    inside = (heights[:step] > 0.6) & (heights[:step] < 2.4)
+    np.testing.assert_array_equal(spots[inside], np.floor(10 * heights[:step][inside]))
 
 
 def test_gif_is_written_where_no_encoder_is(campaign, capsys, monkeypatch):
@@ -64,10 +71,9 @@ def test_gif_is_written_where_no_encoder_is(campaign, capsys, monkeypatch):
 
 
 def test_gif_keeps_the_speed_of_a_fast_film(tmp_path):
-    film = open_film(tmp_path / "fast.gif", pictures_per_second=50)
-    for shade in range(100):
-        film.add(np.full((20, 30, 3), shade, np.uint8))
-    film.close()
+    with new_film(tmp_path / "fast.gif", pictures_per_second=50) as film:
+        for shade in range(100):
+            film.add(np.full((20, 30, 3), shade, np.uint8))
     with Image.open(tmp_path / "fast.gif") as written:
         assert written.n_frames == 50
         assert written.info["duration"] == 40
@@ -76,7 +82,34 @@ def test_gif_keeps_the_speed_of_a_fast_film(tmp_path):
 def test_mp4_names_the_extra_when_no_encoder_is_installed(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(MissingExtra, match=r"pip install 'policyfuzz\[film\]'"):
-        open_film(tmp_path / "film.mp4", 20)
+        new_film(tmp_path / "film.mp4", 20).__enter__()
+
+
+def test_film_is_written_where_the_name_looks_like_an_option_or_a_protocol(campaign, capsys):
+    for name in ("12:30.mp4", "-x.mp4"):
+        assert Path(replay(f"--film={name}", capsys=capsys)["film"]).stat().st_size > 0
+
+
+@pytest.mark.parametrize("camera", ["broken", "float", "zooming"])
+def test_verdict_is_told_and_no_half_film_is_left_when_rendering_fails(campaign, capsys, monkeypatch, camera):
+    import broken_targets
+
+    replay(capsys=capsys)
+    film = campaign / "findings" / "1.mp4"
+    good = film.read_bytes()
+    broken = {"broken": "BrokenCamera", "float": "FloatCamera", "zooming": "ZoomingCamera"}[camera]
+    monkeypatch.setattr(broken_targets.Walk, "render", getattr(broken_targets, broken).render)
+    assert exit_code(["replay", "c", "1"]) == 3
+    printed = capsys.readouterr()
+    assert "finding 1 crashes" in printed.out
+    assert "render(row)" in printed.err
+    assert film.read_bytes() == good
+    assert sorted(path.name for path in film.parent.iterdir()) == ["1.mp4", "1.png"]
+
+
+def test_picture_and_no_picture_exclude_each_other(campaign, capsys):
+    assert exit_code(["replay", "c", "1", "--no-picture", "--png", "x.png"]) == 2
+    assert "exclude each other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

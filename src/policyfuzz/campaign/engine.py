@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
-from policyfuzz.campaign.health import REPLAYS, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, Finding, Progress
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.errors import CampaignError, UnhealthyTarget
@@ -133,7 +133,8 @@ class Campaign:
         """Run the first batch, which is all samples. False, and nothing is stored, if it is unhealthy."""
         limit = self.budget.executions
         replays = REPLAYS if limit is None else min(REPLAYS, limit // 4)
-        room = self.budget.room(self.store.config.batch_size, replays, 0, 0)
+        # small batches alone would not tell a policy that always crashes from one that may
+        room = self.budget.room(max(self.store.config.batch_size, ENOUGH), replays, 0, 0)
         cases = self._fuzzer.ask(room)
         nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
         diagnoses = examine(nominal)

@@ -16,8 +16,8 @@ from policyfuzz.target import Runner, Target
 REPLAYS = 8
 #: Crash rate of random inputs above which the oracle says nothing about the policy.
 _ALWAYS = 0.95
-#: Episodes below which a rate says too little.
-_ENOUGH = 20
+#: Episodes that a campaign begins with at least, and below which even a rate of one says too little.
+ENOUGH, _FEWEST = 20, 10
 #: Episodes, and seconds after which no more are begun, where the user leaves their number to us.
 _MANY, _PATIENCE_SECONDS = 1000, 20.0
 #: Share of valid and solvable draws below which the search wastes most of its time.
@@ -140,7 +140,7 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
 def _oracle(executions: Executions) -> Diagnosis:
     rate = float(executions.crashed.mean())
     count = len(executions)
-    if rate > _ALWAYS and count >= _ENOUGH:
+    if rate > _ALWAYS and count >= _FEWEST:
         return Diagnosis(
             "oracle",
             Level.UNHEALTHY,
@@ -148,7 +148,8 @@ def _oracle(executions: Executions) -> Diagnosis:
             "the policy does not do its task (wrong weights? missing normalisation?) or the oracle is wrong",
         )
     if rate == 0:
-        return Diagnosis("oracle", Level.GOOD, f"none of {count} random episodes crashes: crashes are rare")
+        rare = ": crashes are rare" if count >= ENOUGH else ""
+        return Diagnosis("oracle", Level.GOOD, f"none of {count} random episodes crashes{rare}")
     return Diagnosis("oracle", Level.GOOD, f"{rate:.2%} of {count} random episodes crash")
 
 

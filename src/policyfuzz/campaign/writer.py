@@ -5,7 +5,7 @@ import json
 import platform
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from itertools import repeat
 from pathlib import Path
@@ -75,6 +75,21 @@ class CampaignWriter(CampaignReader):
     def close(self) -> None:
         super().close()
         self._lock.release()
+
+    def close_or_discard(self) -> None:
+        """Close, and leave nothing behind if nothing was ever stored: the folder may be used again."""
+        try:
+            has_stopped = any(self.iterate("about", where="name = 'stop_reason'"))
+            is_empty = self.progress().batch == 0 and not has_stopped
+        except CampaignError:
+            is_empty = False  # whoever reads it next is told
+        self.close()
+        if is_empty:
+            database = schema.FILE_NAME
+            for name in (database, f"{database}-wal", f"{database}-shm", schema.LOCK_NAME):
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # there may be other things in it
+                self.folder.rmdir()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -60,7 +60,9 @@ def command(
     for names, what in _input_lines(loaded.inputs):
         click.echo(f"  input {names}: {what}")
     click.echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
-    click.echo(f"  solvable inputs only: {'yes' if loaded.solvable else 'nobody can tell for this target'}")
+    click.echo(
+        f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}"
+    )
     for diagnosis in diagnoses:
         click.echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
         if diagnosis.hint:
@@ -92,16 +94,18 @@ def _conformance(
 ) -> list["Diagnosis"]:
     """What each of the conformance checks has to say."""
     from policyfuzz.campaign.health import Diagnosis, Level
-    from policyfuzz.conformance.checks import CHECKS, Violation
-    from policyfuzz.conformance.subject import Subject
+    from policyfuzz.conformance.checks import CHECKS
+    from policyfuzz.conformance.subject import Subject, Violation
+    from policyfuzz.errors import TargetCodeError
 
     subject = Subject(target, policy, seed=seed)
     diagnoses = []
     for name in track(list(CHECKS)):
         claim = " ".join((CHECKS[name].__doc__ or name).split()).rstrip(".")
         try:
-            CHECKS[name](subject)
-            diagnoses.append(Diagnosis("conformance", Level.GOOD, claim))
-        except Violation as error:
+            nothing = CHECKS[name](subject)
+            said = f"nothing to check, {nothing}: {claim}" if nothing else claim
+            diagnoses.append(Diagnosis("conformance", Level.WARNING if nothing else Level.GOOD, said))
+        except (Violation, TargetCodeError) as error:
             diagnoses.append(Diagnosis("conformance", Level.UNHEALTHY, error.message, error.hint))
     return diagnoses

@@ -92,7 +92,7 @@ def command(
             else:
                 print_summary(results(), store, campaign.progress, reason.value)
     finally:
-        store.close()
+        store.close_or_discard()
     codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}
     return codes.get(reason, 1 if campaign.progress.findings else 0)
 

@@ -30,7 +30,7 @@ Examples:
 
 \b
 Exit codes: 0 nothing found, 1 confirmed findings, 2 wrong usage or files, 3 unhealthy target,
-4 internal error, 130 interrupted (everything is saved)."""
+4 internal error, 130 interrupted (finished batches are saved)."""
 
 
 class _Verbs(click.Group):

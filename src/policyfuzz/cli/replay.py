@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -46,59 +46,78 @@ def command(
     """
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, talk
+    from policyfuzz.report.film_files import check_name
     from policyfuzz.triage.replay import replay
 
+    if film is not None:
+        check_name(film)
+    if no_picture and (png or film):
+        raise UsageError("--no-picture and a name for a picture or film exclude each other")
     campaign = CampaignReader(folder)
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
         result = replay(campaign, found, policy)
+        name = f"{finding}" if policy is None else f"{finding}-other-policy"
         written: dict[str, Path] = {}
-        if not no_picture:
-            name = f"{finding}" if policy is None else f"{finding}-other-policy"
-            written = _show(result, folder / "findings" / name, png, film, status.update)
-    if is_json:
-        report = {
-            "finding": finding,
-            "crashes": result.crashes,
-            "is_identical": result.is_identical,
-            "kind": result.kind,
-            "crash_step": result.crash_step,
-            "return": result.episode_return,
-        }
-        report |= {what: str(path) for what, path in written.items()}
-        print_json(report)
-        return int(result.crashes)
-    if not result.crashes:
-        whose = "" if policy is None else f" with {policy}"
-        click.echo(f"finding {finding} does not crash any more{whose}: return {result.episode_return:.6g}")
-    else:
-        same = (
-            "exactly as recorded" if result.is_identical else _difference(found.crash_step, result.crash_step)
-        )
-        click.echo(f"finding {finding} crashes: {result.kind} at step {result.crash_step}, {same}")
-    for what, path in written.items():
-        click.echo(f"{what}: {path}")
+        try:
+            if not no_picture:
+                _show(result, folder / "findings" / name, png, film, written, status.update)
+        finally:  # the verdict is told whether or not it could be shown
+            status.stop()
+            if is_json:
+                print_json(_as_dictionary(result) | {what: str(path) for what, path in written.items()})
+            else:
+                _print(result, policy, written)
     return int(result.crashes)
 
 
+def _as_dictionary(result: "Replay") -> dict[str, Any]:
+    return {
+        "finding": result.finding.id,
+        "crashes": result.crashes,
+        "is_identical": result.is_identical,
+        "kind": result.kind,
+        "crash_step": result.crash_step,
+        "return": result.episode_return,
+    }
+
+
+def _print(result: "Replay", policy: str | None, written: dict[str, Path]) -> None:
+    number, recorded = result.finding.id, result.finding.crash_step
+    if result.crashes:
+        same = "exactly as recorded" if result.is_identical else _difference(recorded, result.crash_step)
+        click.echo(f"finding {number} crashes: {result.kind} at step {result.crash_step}, {same}")
+    else:
+        whose = "" if policy is None else f" with {policy}"
+        click.echo(f"finding {number} does not crash any more{whose}: return {result.episode_return:.6g}")
+    for what, path in written.items():
+        click.echo(f"{what}: {path}")
+
+
 def _show(
-    result: "Replay", stem: Path, png: Path | None, film: Path | None, say: Callable[[str], None]
-) -> dict[str, Path]:
-    """Draw and film; what was made, and where."""
+    result: "Replay",
+    stem: Path,
+    png: Path | None,
+    film: Path | None,
+    written: dict[str, Path],
+    say: Callable[[str], None],
+) -> None:
+    """Draw and film; `written` tells what has been made, and where."""
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import can_film, film_replay
     from policyfuzz.report.film_files import best_format
 
-    written = {"picture": png or stem.with_name(f"{stem.name}.png")}
     say("drawing")
-    draw_replay(result, written["picture"])
+    picture = png or stem.with_name(f"{stem.name}.png")
+    draw_replay(result, picture)
+    written["picture"] = picture
     if can_film(result.target):
-        written["film"] = film or stem.with_name(f"{stem.name}{best_format()}")
         say("filming")
-        film_replay(result, written["film"])
+        film = film or stem.with_name(f"{stem.name}{best_format()}")
+        film_replay(result, film)
+        written["film"] = film
     elif film is not None:
         raise UsageError(f"target {result.target.name} cannot be filmed", "its simulator has no render(row)")
-    return written
 
 
 def _difference(recorded: int, now: int | None) -> str:

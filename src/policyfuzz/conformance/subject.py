@@ -9,18 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from policyfuzz.campaign.budget import Budget
+from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import BatchDone, Event, Listener
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import Finding
 from policyfuzz.campaign.writer import CampaignWriter
+from policyfuzz.errors import PolicyFuzzError
 from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import SearchSettings, make_fuzzer
 from policyfuzz.target import Runner, Target
 from policyfuzz.targets.registry import load_target
+
+
+class Violation(PolicyFuzzError):
+    """A target does not keep to what the search and the campaign rely on."""
+
+    exit_code = 3
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,11 @@ class Subject:
     def target(self) -> Target:
         """Built from its name, as workers and replays build it."""
         return load_target(self.name, self.policy)
+
+    @property
+    def policy_uri(self) -> str | None:
+        """What loads the same policy again."""
+        return self.target.policy_uri or self.policy
 
     @cached_property
     def cases(self) -> Cases:
@@ -66,7 +78,7 @@ class Subject:
         """A short campaign, run up to `runs` times so that it goes on where `listener` stopped it."""
         config = CampaignConfig(
             self.target.name,
-            self.target.policy_uri,
+            self.policy_uri,
             self.target.policy_sha256,
             seed=self.seed,
             batch_size=min(self.target.batch_size, max(self.executions // 6, 1)),
@@ -78,9 +90,12 @@ class Subject:
             for _ in range(runs):
                 store = CampaignWriter(folder)
                 try:
-                    Campaign(self.target, store, Budget(executions=self.executions), listener).run()
+                    budget = Budget(executions=self.executions)
+                    reason = Campaign(self.target, store, budget, listener).run()
                 finally:
                     store.close()
+                if reason is StopReason.UNHEALTHY:
+                    raise Violation("the health check refuses every campaign", "see the diagnoses above it")
             return CampaignResults.of(CampaignReader(folder))
 
 

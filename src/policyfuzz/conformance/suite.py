@@ -23,4 +23,6 @@ class TargetConformance:
     @pytest.mark.parametrize("name", CHECKS)
     def test(self, name: str) -> None:
         """One of the checks."""
-        CHECKS[name](_subject(self.target, self.policy, self.episodes, self.executions))
+        nothing = CHECKS[name](_subject(self.target, self.policy, self.episodes, self.executions))
+        if nothing:
+            pytest.skip(f"nothing to check: {nothing}")

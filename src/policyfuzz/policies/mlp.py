@@ -57,6 +57,11 @@ class MlpBank:
                 f"parameters have shape {parameters.shape}, expected (networks, {wanted}) for widths {sizes}",
                 hint="the file is damaged, or its sizes belong to other networks",
             )
+        for activation in (hidden, output):
+            if activation not in ACTIVATIONS:
+                raise PolicyError(
+                    f"activation {activation!r} is not known", hint=f"known: {', '.join(ACTIVATIONS)}"
+                )
         finite = np.isfinite(parameters).all(axis=1)
         if not finite.all():
             raise PolicyError(

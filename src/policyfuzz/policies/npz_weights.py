@@ -23,18 +23,21 @@ def read_npz(file: Traversable) -> MlpBank:
     """
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
-            sizes = tuple(int(size) for size in archive["sizes"])
+            parameters, widths = archive["parameters"], archive["sizes"]
+            if parameters.dtype.kind not in "fiu" or widths.dtype.kind not in "iu":
+                raise ValueError(f"parameters are {parameters.dtype} and sizes {widths.dtype}")
+            sizes = tuple(int(size) for size in widths)
             hidden, output = (
                 str(archive[name]) if name in archive else default
                 for name, default in (("hidden", "relu"), ("output", "linear"))
             )
-            return MlpBank.from_parameters(archive["parameters"], sizes, hidden, output)
+            return MlpBank.from_parameters(parameters, sizes, hidden, output)
     except FileNotFoundError as error:
         raise PolicyError(f"no file {str(file)!r} with networks") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise PolicyError(
             f"{file.name} holds no networks: {error}",
-            hint="expected an .npz file with the arrays parameters (networks, p) and sizes",
+            hint="expected an .npz file with numbers: parameters (networks, p) and whole sizes",
         ) from error
 
 

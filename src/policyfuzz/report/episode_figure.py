@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from policyfuzz.errors import CampaignError
+from policyfuzz.report.camera import Camera
 from policyfuzz.report.recording import Recording, record
 from policyfuzz.simulators.protocol import Renders
 from policyfuzz.triage.replay import Replay
@@ -26,7 +27,7 @@ def draw_replay(replay: Replay, path: Path) -> None:
         else:
             draw_episode(replay, path)
     except OSError as error:
-        raise CampaignError(f"cannot write {path}: {error.strerror}") from error
+        raise CampaignError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def draw_episode(replay: Replay, path: Path) -> None:
@@ -34,8 +35,10 @@ def draw_episode(replay: Replay, path: Path) -> None:
     end = replay.steps if replay.crash_step is None else replay.crash_step
     shown = sorted({round(share * end) for share in _STILLS})
 
+    camera = Camera()
+
     def look(step: int, simulator: object) -> object:
-        return simulator.render(0) if step in shown and isinstance(simulator, Renders) else None
+        return camera.shoot(simulator) if step in shown and isinstance(simulator, Renders) else None
 
     recording = record(replay.target, replay.finding.input, replay.finding.case_seed, look)
     stills = {step: scene for step, scene in enumerate(recording.scenes) if scene is not None}

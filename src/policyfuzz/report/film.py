@@ -1,13 +1,12 @@
 """A film of an episode: what its simulator renders, captioned, the crash marked."""
 
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from policyfuzz.errors import CampaignError
-from policyfuzz.report.film_files import Picture, open_film
+from policyfuzz.report.camera import Camera, Picture
+from policyfuzz.report.film_files import new_film
 from policyfuzz.report.recording import record
 from policyfuzz.simulators.protocol import Renders
 from policyfuzz.target import Target
@@ -27,20 +26,16 @@ def can_film(target: Target) -> bool:
 
 def film_replay(replay: Replay, path: Path) -> None:
     """Film the episode of `replay` into `path`, an .mp4 or .gif file."""
-    target, finding = replay.target, replay.finding
+    target, finding, camera = replay.target, replay.finding, Camera()
     pause = round(_PAUSE_SECONDS * target.film_steps_per_second)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(open_film(path, target.film_steps_per_second)) as film:
+    with new_film(path, target.film_steps_per_second) as film:
 
-            def look(step: int, simulator: Renders) -> None:
-                picture = caption(simulator.render(0), step, replay)
-                for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
-                    film.add(picture)
+        def look(step: int, simulator: Renders) -> None:
+            picture = caption(camera.shoot(simulator), step, replay)
+            for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
+                film.add(picture)
 
-            record(target, finding.input, finding.case_seed, look)
-    except OSError as error:
-        raise CampaignError(f"cannot write {path}: {error.strerror or error}") from error
+        record(target, finding.input, finding.case_seed, look)
 
 
 def caption(picture: Picture, step: int, replay: Replay) -> Picture:
@@ -55,11 +50,15 @@ def caption(picture: Picture, step: int, replay: Replay) -> Picture:
     if has_crashed:
         draw.rectangle((0, 0, width - 1, height - 1), outline=_RED, width=_FRAME)
     middle = height + _CAPTION * 0.62
-    draw.text((10, middle), f"{replay.target.name}, finding {replay.finding.id}", _INK, font, anchor="lm")
     said = f"step {step} of {replay.steps}"
     if has_crashed:
         said = f"{replay.kind} at step {replay.crash_step}  ·  {said}"
     draw.text((width - 10, middle), said, ink, font, anchor="rm")
+    title = f"{replay.target.name}, finding {replay.finding.id}"
+    room = width - 40 - draw.textlength(said, font)
+    while title and draw.textlength(title, font) > room:
+        title = title[1:]  # its end tells more
+    draw.text((10, middle), title, _INK, font, anchor="lm")
     _draw_time_line(draw, width, height, step, replay)
     return np.asarray(sheet)
 

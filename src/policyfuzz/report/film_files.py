@@ -1,18 +1,17 @@
 """Films as files: MP4 where an encoder is installed, GIF anywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from policyfuzz import extras
-from policyfuzz.errors import UsageError
-
-Picture = NDArray[np.uint8]  #: (height, width, 3), both even
+from policyfuzz.errors import CampaignError, UsageError
+from policyfuzz.report.camera import Picture
 
 #: Viewers show a GIF no faster than about this many pictures a second.
 _FASTEST_GIF = 25
@@ -22,7 +21,7 @@ class Film(Protocol):
     """A film that is being written."""
 
     def add(self, picture: Picture) -> None:
-        """Show `picture` next; all pictures of a film have one size."""
+        """Show `picture` next; all pictures of a film have one size, both sides even."""
         ...
 
     def close(self) -> None:
@@ -35,15 +34,33 @@ def best_format() -> str:
     return ".mp4" if find_spec("imageio_ffmpeg") else ".gif"
 
 
-def open_film(path: Path, pictures_per_second: int) -> Film:
-    """A new film in `path`; its ending says which kind."""
-    kinds: dict[str, Callable[[Path, int], Film]] = {".mp4": _Mp4, ".gif": _Gif}
-    kind = kinds.get(path.suffix.lower())
-    if kind is None:
-        raise UsageError(f"cannot film into {path.name!r}", f"name a file that ends in {' or '.join(kinds)}")
+def check_name(path: Path) -> None:
+    """Refuse a `path` that no film can be written to."""
+    if path.suffix.lower() not in _KINDS:
+        raise UsageError(f"cannot film into {path.name!r}", f"name a file that ends in {' or '.join(_KINDS)}")
     if path.is_dir():
         raise UsageError(f"cannot film into {path}: it is a folder")
-    return kind(path, pictures_per_second)
+
+
+@contextmanager
+def new_film(path: Path, pictures_per_second: int) -> Iterator[Film]:
+    """A film that is at `path` once it is complete; its ending says of which kind it is."""
+    check_name(path)
+    # beside it, under an absolute name that no encoder takes for an option or a protocol
+    unfinished = path.resolve().with_name(f"unfinished-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        film = _KINDS[path.suffix.lower()](unfinished, pictures_per_second)
+        try:
+            yield film
+        finally:
+            film.close()
+        unfinished.replace(path)
+    except OSError as error:
+        reason = str(error.strerror or error).strip().splitlines()[0]
+        raise CampaignError(f"cannot write {path}: {reason}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 class _Mp4:
@@ -86,3 +103,6 @@ class _Gif:
         if self._pictures:
             first, *others = self._pictures
             first.save(self._path, save_all=True, append_images=others, duration=self._milliseconds, loop=0)
+
+
+_KINDS: dict[str, Callable[[Path, int], Film]] = {".mp4": _Mp4, ".gif": _Gif}

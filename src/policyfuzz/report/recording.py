@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.rollout import Executions, rollout
+from policyfuzz.rollout import Executions
 from policyfuzz.simulators.protocol import Frame
 from policyfuzz.target import Runner, Target
 
@@ -39,14 +39,5 @@ def record(
         if look is not None:
             scenes.append(look(step, runner.simulator))
 
-    executions = rollout(
-        runner.simulator,
-        runner.policy,
-        target.oracle,
-        row[None],
-        np.array([seed], np.uint64),
-        horizon=target.horizon,
-        decay=target.decay,
-        observer=observer,
-    )
+    executions = runner(row[None], np.array([seed], np.uint64), observer)
     return Recording(executions, actions, np.array(signals), runner.simulator.signals, scenes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import UnhealthyTarget
+from policyfuzz.errors import UnhealthyTarget, blamed_on
 from policyfuzz.inputs import InputSpace
 from policyfuzz.timing import TimeSplit
 
@@ -73,11 +73,13 @@ class Validator:
 
     def _judge(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
         with self.clock.activity("validate"):
-            good = self.space.is_valid(inputs)
-            self.drawn += len(inputs)
-            self.invalid += int(np.count_nonzero(~good))
+            with blamed_on("the target that judges inputs"):
+                good = self.space.is_valid(inputs)
+                self.drawn += len(inputs)
+                self.invalid += int(np.count_nonzero(~good))
             if self.solvable is not None and good.any():
-                solved = self.solvable(inputs[good])
+                with blamed_on("the target that judges inputs"):
+                    solved = np.asarray(self.solvable(inputs[good]), np.bool_)
                 self.unsolvable += int(np.count_nonzero(~solved))
                 good[good] = solved
             return good

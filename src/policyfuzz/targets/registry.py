@@ -104,7 +104,7 @@ def _from_module(name: str, module: str, function: str, policy: str | None) -> T
         raise
     except Exception as error:  # whatever the user's own code raises
         hint = "a target that takes --policy is a function with a parameter called policy" if policy else ""
-        raise TargetCodeError.of(name, error, hint) from error
+        raise TargetCodeError.of(f"target {name}", error, hint) from error
     if not isinstance(target, Target):
         raise UsageError(f"{name} returned {type(target).__name__}, expected policyfuzz.Target")
     return replace(target, name=name)  # the name must rebuild it
@@ -116,7 +116,7 @@ def _attribute(name: str, module: str, function: str) -> Callable[..., object]:
         found = getattr(importlib.import_module(module), function)
     except ModuleNotFoundError as error:
         if error.name not in (module, module.split(".")[0]):
-            raise TargetCodeError.of(name, error) from error
+            raise TargetCodeError.of(f"target {name}", error) from error
         hint = unknown_name("target", module, BUILT_INS).hint
         raise UsageError(
             f"no module {module!r} for target {name!r}",
@@ -125,7 +125,7 @@ def _attribute(name: str, module: str, function: str) -> Callable[..., object]:
     except AttributeError as error:
         raise UsageError(f"module {module!r} has no {function!r}, asked for by target {name!r}") from error
     except Exception as error:  # whatever the user's own module raises
-        raise TargetCodeError.of(name, error) from error
+        raise TargetCodeError.of(f"target {name}", error) from error
     if not callable(found):
         raise UsageError(f"{name} is a {type(found).__name__}, expected a function that returns a target")
     return found  # type: ignore[no-any-return]

@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.simulators.actions import checked_actions
 from policyfuzz.simulators.protocol import Frame
 from policyfuzz.targets.bipedal.camera import Camera
 from policyfuzz.targets.bipedal.lidar import Surfaces
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE
 from policyfuzz.targets.bipedal.walkers import FELT, HAS_FALLEN, Walker, X, Y, package
 
+_MOTORS = ("hip", "knee", "other hip", "other knee")
 _TORQUE = 80.0
 _JOINT_SPEEDS = np.array([4.0, 6.0, 4.0, 6.0])  #: full speed of hip, knee, hip, knee, radians a second
 #: The walker has arrived at the tenth cell before the end.
@@ -50,7 +51,7 @@ class WalkerSimulator:
         return _frame(observations, x, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.bool_))
 
     def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
-        actions = _checked(actions, len(rows))
+        actions = checked_actions(actions, len(rows), _MOTORS)
         effort = np.minimum(np.abs(actions), 1.0)
         speeds, torques = (_JOINT_SPEEDS * np.sign(actions)).tolist(), (_TORQUE * effort).tolist()
         walkers = self._walkers
@@ -94,16 +95,6 @@ def _in_units(felt: NDArray[np.float64]) -> NDArray[np.float64]:
 def _shaping(x: NDArray[np.float64], angles: NDArray[np.float64]) -> NDArray[np.float64]:
     """(m,) 300 points for the whole way, minus what a tilted hull costs."""
     return 130 * x / SCALE - 5.0 * np.abs(angles)
-
-
-def _checked(actions: NDArray[Any], count: int) -> NDArray[np.float64]:
-    if actions.shape != (count, 4) or not np.isfinite(actions).all():
-        what = f"shape {actions.shape}" if actions.shape != (count, 4) else "NaN or infinite values"
-        raise PolicyError(
-            f"the actions have {what}, expected four finite motor commands for each of {count} walkers",
-            hint="does this policy belong to bipedal?",
-        )
-    return actions.astype(np.float64, copy=False)
 
 
 def _frame(

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.errors import UsageError
+from policyfuzz.simulators.actions import checked_actions
 from policyfuzz.simulators.protocol import Frame
 from policyfuzz.targets.carla.drive import CRASH_IMPULSE, STATE, Motion, reward, state
 from policyfuzz.targets.carla.options import Settings
@@ -151,12 +152,8 @@ class FilmedCarlaSimulator(CarlaSimulator):
 
 def _control(actions: NDArray[Any]) -> NDArray[np.float64]:
     """(3,) throttle, steer and brake of `actions` (1, 3), within their limits."""
-    if actions.shape != (1, 3) or not np.isfinite(actions).all():
-        raise PolicyError(
-            f"the policy gave actions of shape {actions.shape}: {actions!r}",
-            hint="expected finite numbers (m, 3): throttle, steer, brake",
-        )
-    return np.asarray(np.clip(actions[0].astype(np.float64), _LOWEST, _HIGHEST))
+    control = checked_actions(actions, 1, ("throttle", "steer", "brake"))[0]
+    return np.asarray(np.clip(control, _LOWEST, _HIGHEST))
 
 
 def _check_map(stage: Stage, roads: RoadMap) -> None:

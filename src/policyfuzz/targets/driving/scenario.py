@@ -26,7 +26,6 @@ EGO_SPEED = (0.0, 12.0)
 OTHER_SPEED = (0.0, 10.0)
 
 #: Columns of an input: the road, four of the ego vehicle, five of each other vehicle.
-_EGO_FIELDS = ("lane", "offset", "heading", "speed")
 _OTHER_FIELDS = ("lane", "ahead", "offset", "heading", "speed")
 
 #: Of a vehicle under full brakes, measured on level road and rounded to the safe side, in m/s^2.

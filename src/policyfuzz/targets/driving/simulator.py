@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.errors import UsageError
 from policyfuzz.extras import load
+from policyfuzz.simulators.actions import checked_actions
 from policyfuzz.simulators.protocol import Frame
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.geometry import clearances, rotated, seen_from
@@ -49,28 +50,32 @@ class DrivingSimulator:
         return self._frame(observation, 0.0, has_ended=False)
 
     def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
-        if self.environment.owner is not self:
-            raise UsageError(
-                "another simulator of this process has started an episode",
-                hint="MetaDrive runs one episode per process: finish one before the next",
-            )
-        observation, reward, terminated, _, _ = self.environment.step(actions[0])
+        self._check_owner()
+        action = checked_actions(actions, 1, ("steering", "throttle"))[0]
+        observation, reward, terminated, _, _ = self.environment.step(action)
         return self._frame(observation, reward, has_ended=terminated)
 
     def render(self, row: int) -> NDArray[np.uint8]:
         """(640, 960, 3) the scene from above, the ego vehicle in the middle of it."""
-        poses = self.poses
-        self._trail.append(poses[0, :2])
-        return self.environment.road_map().picture(poses, self._trail)
+        self._check_owner()
+        return self.environment.road_map().picture(self.poses, self._trail)
 
     @property
     def poses(self) -> NDArray[np.float64]:
         """(1 + m, 3) x, y and heading of the ego vehicle and of the m others that are still on the road."""
         return self.environment.motion()[0]
 
+    def _check_owner(self) -> None:
+        if self.environment.owner is not self:
+            raise UsageError(
+                "another simulator of this process has started an episode",
+                hint="MetaDrive runs one episode per process: finish one before the next",
+            )
+
     def _frame(self, observation: NDArray[np.float32], reward: float, has_ended: bool) -> Frame:
         ego, poses, velocities = self.environment.agent, *self.environment.motion()
         gaps = clearances(poses[0], poses[1:])
+        self._trail.append(poses[0, :2])
         self._follow_lane(ego)
         clearance = float(gaps.min(initial=_SIGHT))
         if ego.crash_vehicle or ego.crash_object:
