@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from policyfuzz.report.recording import Recording, record
 from policyfuzz.target import Target
 from policyfuzz.targets.acasxu import encounter
+from policyfuzz.targets.acasxu.picture import COLOURS
 
-#: One colour for each advisory: grey, then left in blues and right in reds, strong ones darker.
-_COLOURS = ("0.6", "#74add1", "#f46d43", "#2b4fa2", "#a50026")
 _INTRUDER = "black"
 
 
@@ -47,7 +46,7 @@ def _draw_tracks(axes: Axes, recording: Recording) -> None:
     seconds = slice(0, None, round(1 / encounter.STEP_SECONDS))
     axes.plot(*intruder.T, color=_INTRUDER, linewidth=1.5)
     pieces = np.stack([own[:-1], own[1:]], axis=1)
-    colours = [_COLOURS[int(advisory)] for advisory in recording.actions]
+    colours = [COLOURS[int(advisory)] for advisory in recording.actions]
     axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=3))
     axes.plot(*own[seconds].T, "o", color="0.25", markersize=3)
     axes.plot(*intruder[seconds].T, "o", color=_INTRUDER, markersize=3)
@@ -61,7 +60,7 @@ def _draw_tracks(axes: Axes, recording: Recording) -> None:
     axes.grid(alpha=0.3)
     given = sorted({int(advisory) for advisory in recording.actions})
     lines = [
-        Line2D([], [], color=_COLOURS[one], linewidth=3, label=encounter.ADVISORIES[one]) for one in given
+        Line2D([], [], color=COLOURS[one], linewidth=3, label=encounter.ADVISORIES[one]) for one in given
     ]
     lines.append(Line2D([], [], color=_INTRUDER, linewidth=1.5, label="intruder"))
     axes.legend(handles=lines, loc="best", fontsize="small")
@@ -73,7 +72,7 @@ def _draw_range(axes: Axes, recording: Recording) -> None:
     times = np.arange(len(ranges)) * encounter.STEP_SECONDS
     for step, advisory in enumerate(recording.actions):
         if advisory:
-            axes.axvspan(times[step], times[step + 1], color=_COLOURS[int(advisory)], alpha=0.25, linewidth=0)
+            axes.axvspan(times[step], times[step + 1], color=COLOURS[int(advisory)], alpha=0.25, linewidth=0)
     axes.plot(times, ranges, color="black")
     axes.axhline(encounter.COLLISION_FEET, color="red", linestyle="--", linewidth=1)
     axes.annotate("200 ft", (times[0], encounter.COLLISION_FEET), color="red", va="bottom")

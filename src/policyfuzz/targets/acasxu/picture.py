@@ -1,0 +1,107 @@
+"""Pictures of an encounter from above: both aircraft, their tracks, and how far they are apart."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from policyfuzz.targets.acasxu import encounter
+from policyfuzz.targets.acasxu.encounter import INT_HEADING, INT_X, INT_Y, OWN_HEADING, OWN_X, OWN_Y
+
+#: One colour for each advisory: grey, then left in blues and right in reds, strong ones darker.
+COLOURS = ("#999999", "#74add1", "#f46d43", "#2b4fa2", "#a50026")
+
+_SIZE = 640  #: pixels
+_ZOOM = 2  #: drawn this much larger and scaled down, which smooths the edges
+_INTRUDER, _SKY, _GRID, _CLOSE = "#111111", "#f7f9fc", "#dfe5ee", "#d02020"
+#: The shape of an aircraft that flies along x, in pixels of the picture.
+_AIRCRAFT = np.array([[14, 0], [-9, 8], [-4, 0], [-9, -8]], float)
+_MARGIN = 0.12  #: of the view, round the tracks
+
+
+class View:
+    """The part of the sky that an encounter needs if both aircraft fly straight."""
+
+    def __init__(self, start: NDArray[np.float64]) -> None:
+        """Choose it by the first flight state (11,)."""
+        seconds = encounter.STEPS * encounter.STEP_SECONDS
+        own, intruder = start[[OWN_X, OWN_Y]], start[[INT_X, INT_Y]]
+        own_way = start[[encounter.OWN_DX, encounter.OWN_DY]] * start[encounter.OWN_V] * seconds
+        intruder_way = start[[encounter.INT_VX, encounter.INT_VY]] * seconds
+        corners = np.array([own, own + own_way, intruder, intruder + intruder_way])
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        self._centre = (low + high) / 2
+        self._feet = max(float((high - low).max()), 2 * encounter.RANGE_FEET[0]) * (1 + 2 * _MARGIN)
+
+    def pixel(self, point: NDArray[np.float64]) -> tuple[float, float]:
+        """Where a point (2,) lies in the large picture; north is up."""
+        x, y = (point - self._centre) / self._feet
+        return (0.5 + float(x)) * _SIZE * _ZOOM, (0.5 - float(y)) * _SIZE * _ZOOM
+
+    def length(self, feet: float) -> float:
+        """Pixels of the large picture."""
+        return feet / self._feet * _SIZE * _ZOOM
+
+    @property
+    def grid_feet(self) -> float:
+        """A round distance, of which a few fit into the view."""
+        return float(10 ** np.floor(np.log10(self._feet / 2)))
+
+
+def draw_encounter_now(
+    view: View, flights: Sequence[NDArray[np.float64]], advisories: Sequence[int]
+) -> NDArray[np.uint8]:
+    """A picture (640, 640, 3) of all flight states (11,) up to now, and the advisories between them."""
+    image = Image.new("RGB", (_SIZE * _ZOOM, _SIZE * _ZOOM), _SKY)
+    pen = ImageDraw.Draw(image)
+    _draw_grid(pen, view)
+    for (before, after), advisory in zip(pairwise(flights), advisories, strict=True):
+        _draw_way(pen, view, before[[OWN_X, OWN_Y]], after[[OWN_X, OWN_Y]], COLOURS[advisory], 5)
+        _draw_way(pen, view, before[[INT_X, INT_Y]], after[[INT_X, INT_Y]], _INTRUDER, 2)
+    now = flights[-1]
+    advisory = advisories[-1] if advisories else 0
+    distance = float(np.hypot(*(now[[OWN_X, OWN_Y]] - now[[INT_X, INT_Y]])))
+    x, y = view.pixel(now[[OWN_X, OWN_Y]])
+    radius = max(view.length(encounter.COLLISION_FEET), 6 * _ZOOM)
+    ring = _CLOSE if distance < encounter.COLLISION_FEET else COLOURS[advisory]
+    pen.ellipse((x - radius, y - radius, x + radius, y + radius), outline=ring, width=2 * _ZOOM)
+    _draw_aircraft(pen, view, now[[OWN_X, OWN_Y]], now[OWN_HEADING], COLOURS[advisory])
+    _draw_aircraft(pen, view, now[[INT_X, INT_Y]], now[INT_HEADING], _INTRUDER)
+    font = ImageFont.load_default(size=17 * _ZOOM)
+    pen.text((16 * _ZOOM, 14 * _ZOOM), encounter.ADVISORIES[advisory], COLOURS[advisory], font)
+    pen.text((16 * _ZOOM, 38 * _ZOOM), f"{distance:,.0f} ft apart", ring, font)
+    return np.asarray(image.resize((_SIZE, _SIZE), Image.Resampling.BOX))
+
+
+def _draw_grid(pen: ImageDraw.ImageDraw, view: View) -> None:
+    """Lines at round distances from the ownship's start, and what they are apart."""
+    whole = _SIZE * _ZOOM
+    x0, y0 = view.pixel(np.zeros(2))
+    gap = view.length(view.grid_feet)
+    for start, is_upright in ((x0 % gap, True), (y0 % gap, False)):
+        for at in np.arange(start, whole, gap):
+            pen.line((at, 0, at, whole) if is_upright else (0, at, whole, at), fill=_GRID, width=_ZOOM)
+    font = ImageFont.load_default(size=13 * _ZOOM)
+    pen.text((whole - 12 * _ZOOM, 12 * _ZOOM), f"grid {view.grid_feet:,.0f} ft", "#8a94a6", font, anchor="rt")
+
+
+def _draw_way(
+    pen: ImageDraw.ImageDraw,
+    view: View,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    colour: str,
+    width: int,
+) -> None:
+    pen.line((*view.pixel(before), *view.pixel(after)), fill=colour, width=width * _ZOOM)
+
+
+def _draw_aircraft(
+    pen: ImageDraw.ImageDraw, view: View, place: NDArray[np.float64], heading: float, colour: str
+) -> None:
+    cos, sin = np.cos(heading), np.sin(heading)
+    turned = _AIRCRAFT @ np.array([[cos, -sin], [-sin, -cos]]).T * _ZOOM
+    x, y = view.pixel(place)
+    pen.polygon([(x + float(ahead), y + float(up)) for ahead, up in turned], fill=colour, outline="white")
