@@ -107,6 +107,17 @@ def test_verdict_is_told_and_no_half_film_is_left_when_rendering_fails(campaign,
     assert sorted(path.name for path in film.parent.iterdir()) == ["1.mp4", "1.png"]
 
 
+def test_full_disk_is_told_as_such(campaign, capsys, monkeypatch):
+    def full(_film, _picture):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(film_files._Mp4, "add", full)
+    assert exit_code(["replay", "c", "1"]) == 2
+    printed = capsys.readouterr()
+    assert "finding 1 crashes" in printed.out
+    assert "cannot write c/findings/1.mp4: No space left on device" in printed.err
+
+
 def test_picture_and_no_picture_exclude_each_other(campaign, capsys):
     assert exit_code(["replay", "c", "1", "--no-picture", "--png", "x.png"]) == 2
     assert "exclude each other" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from policyfuzz.report.camera import Camera, Picture
-from policyfuzz.report.film_files import new_film
+from policyfuzz.report.film_files import new_film, writing
 from policyfuzz.report.recording import record
 from policyfuzz.simulators.protocol import Renders
 from policyfuzz.target import Target
@@ -32,8 +32,9 @@ def film_replay(replay: Replay, path: Path) -> None:
 
         def look(step: int, simulator: Renders) -> None:
             picture = caption(camera.shoot(simulator), step, replay)
-            for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
-                film.add(picture)
+            with writing(path):
+                for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
+                    film.add(picture)
 
         record(target, finding.input, finding.case_seed, look)
 

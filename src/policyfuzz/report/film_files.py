@@ -49,18 +49,28 @@ def new_film(path: Path, pictures_per_second: int) -> Iterator[Film]:
     # beside it, under an absolute name that no encoder takes for an option or a protocol
     unfinished = path.resolve().with_name(f"unfinished-{path.name}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        film = _KINDS[path.suffix.lower()](unfinished, pictures_per_second)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            film = _KINDS[path.suffix.lower()](unfinished, pictures_per_second)
         try:
             yield film
         finally:
-            film.close()
-        unfinished.replace(path)
-    except OSError as error:
-        reason = str(error.strerror or error).strip().splitlines()[0]
-        raise CampaignError(f"cannot write {path}: {reason}") from error
+            with writing(path):
+                film.close()
+        with writing(path):
+            unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into an error that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = str(error.strerror or error).strip().splitlines()[0]
+        raise CampaignError(f"cannot write {path}: {reason}", hint="is the disk full?") from error
 
 
 class _Mp4:
