@@ -81,7 +81,10 @@ def test_second_process_is_refused_while_the_first_runs(start, tmp_path):
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_campaign_is_saved_and_exits_130(start, tmp_path, signal_number):
-    process = start("fuzz", RIPPLE, "-o", "c", "--ui", "none", "--json")
+    def listen() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in what a shell has put into the background
+
+    process = start("fuzz", RIPPLE, "-o", "c", "--ui", "none", "--json", preexec_fn=listen)
     wait_for(lambda: batches(tmp_path / "c") > 3, process)
     process.send_signal(signal_number)
     out, err = process.communicate()
