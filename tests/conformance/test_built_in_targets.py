@@ -46,6 +46,7 @@ class TestBipedal(TargetConformance):
 class TestDrivingByReinforcement(TargetConformance):
     target = "driving-rl"
     episodes = 4
+    seed = 2  # its campaign has a finding
 
 
 @pytest.mark.slow
@@ -53,3 +54,4 @@ class TestDrivingByReinforcement(TargetConformance):
 class TestDrivingByImitation(TargetConformance):
     target = "driving-il:horizon=60"  # as driving-rl, but for the network
     episodes = 4
+    seed = 2  # its campaign has findings

@@ -200,7 +200,7 @@ def test_a_network_acts_on_the_state_with_and_without_pictures(tmp_path):
 
 def test_a_network_of_another_shape_is_refused(tmp_path):
     write_npz(tmp_path / "driver.npz", network((16, 3), np.random.default_rng(0)))
-    with pytest.raises(PolicyError, match="from 16 to 3 values, expected one from 17 to 3"):
+    with pytest.raises(PolicyError, match="from 16 to 3 numbers, expected 1 from 17 to 3"):
         find_driver(f"carla:{tmp_path / 'driver.npz'}")
 
 

@@ -56,9 +56,12 @@ def test_network_of_a_user_is_named_by_its_whole_path(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("bank", "complaint"),
     [
-        (random_bank((270, 8, 2)), "maps 270 inputs to 2 outputs, expected 275 to 2 or 4"),
-        (random_bank((275, 8, 3)), "maps 275 inputs to 3 outputs"),
-        (random_bank(count=2), "holds 2 networks, expected 1"),
+        (
+            random_bank((270, 8, 2)),
+            r"holds 1 network\(s\) from 270 to 2 numbers, expected 1 from 275 to 2 or 4",
+        ),
+        (random_bank((275, 8, 3)), r"holds 1 network\(s\) from 275 to 3"),
+        (random_bank(count=2), r"holds 2 network\(s\)"),
     ],
 )
 def test_network_that_does_not_fit_is_refused(tmp_path, bank, complaint):

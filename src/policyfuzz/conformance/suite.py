@@ -19,10 +19,11 @@ class TargetConformance:
     policy: ClassVar[str | None] = None
     episodes: ClassVar[int] = 6
     executions: ClassVar[int] = 24  #: of each campaign that is run
+    seed: ClassVar[int] = 0  #: of all episodes; one whose campaign has findings checks the most
 
     @pytest.mark.parametrize("name", CHECKS)
     def test(self, name: str) -> None:
         """One of the checks."""
-        nothing = CHECKS[name](_subject(self.target, self.policy, self.episodes, self.executions))
+        nothing = CHECKS[name](_subject(self.target, self.policy, self.episodes, self.executions, self.seed))
         if nothing:
             pytest.skip(f"nothing to check: {nothing}")

@@ -78,6 +78,19 @@ class MlpBank:
         digest.update(self.parameters.tobytes())
         return digest.hexdigest()
 
+    def check_shape(
+        self, whose: str, networks: int, inputs: int, outputs: tuple[int, ...], hint: str
+    ) -> "MlpBank":
+        """The bank itself, once it is sure to hold so many networks from `inputs` to one of `outputs`."""
+        given = (len(self.parameters), self.sizes[0])
+        if given != (networks, inputs) or self.sizes[-1] not in outputs:
+            raise PolicyError(
+                f"{whose} holds {given[0]} network(s) from {given[1]} to {self.sizes[-1]} numbers,"
+                f" expected {networks} from {inputs} to {' or '.join(map(str, outputs))}",
+                hint,
+            )
+        return self
+
     def layers(self, network: int = 0) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Weights (in, out) and bias (out,) of each layer of one network."""
         layers, offset = [], 0

@@ -44,13 +44,7 @@ def network_in(path: Path) -> MlpBank:
     if not path.is_file():
         raise PolicyError(f"no file {str(path)!r} with a network", hint=_FORMATS)
     bank = _read_json(path) if path.suffix == ".json" else read_npz(path)
-    if (len(bank.parameters), bank.sizes[0], bank.sizes[-1]) != (1, OBSERVED, MOTORS):
-        raise PolicyError(
-            f"{path.name} holds {len(bank.parameters)} network(s) from {bank.sizes[0]} to {bank.sizes[-1]}"
-            f" numbers, expected one from {OBSERVED} to {MOTORS}",
-            hint="is this a policy for BipedalWalker?",
-        )
-    return bank
+    return bank.check_shape(path.name, 1, OBSERVED, (MOTORS,), "is this a policy for BipedalWalker?")
 
 
 def _read_json(path: Path) -> MlpBank:

@@ -75,14 +75,7 @@ def find_driver(uri: str | None) -> Driver:
 
 
 def _network(file: Path) -> Driver:
-    bank = read_npz(file)
-    networks, sizes = len(bank.parameters), bank.sizes
-    if (networks, sizes[0], sizes[-1]) != (1, len(STATE), 3):
-        raise PolicyError(
-            f"{file.name} holds {networks} networks from {sizes[0]} to {sizes[-1]} values,"
-            f" expected one from {len(STATE)} to 3",
-            hint=_WAYS,
-        )
+    bank = read_npz(file).check_shape(file.name, 1, len(STATE), (3,), _WAYS)
     uri = f"carla:{file}"
     return Driver(lambda: NetworkPolicy(bank), uri, uri, bank.sha256)
 

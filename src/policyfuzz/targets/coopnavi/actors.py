@@ -66,14 +66,8 @@ def actors_in(path: Path) -> MlpBank:
             f"no file {str(path)!r} with actors", hint="--policy coopnavi:FILE.npz wants an .npz file"
         )
     bank = _read_public(path) if _is_public(path) else read_npz(path)
-    shape = (len(bank.parameters), bank.sizes[0], bank.sizes[-1])
-    if shape != (AGENTS, OBSERVED, ACTIONS):
-        raise PolicyError(
-            f"{path.name} has {shape[0]} networks that map {shape[1]} inputs to {shape[2]} outputs, "
-            f"expected {AGENTS} from {OBSERVED} to {ACTIONS}",
-            hint="are these actors of simple_spread with three agents?",
-        )
-    return bank
+    hint = "are these actors of simple_spread with three agents?"
+    return bank.check_shape(path.name, AGENTS, OBSERVED, (ACTIONS,), hint)
 
 
 def _is_public(path: Path) -> bool:

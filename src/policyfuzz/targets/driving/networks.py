@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import MissingExtra, PolicyError
+from policyfuzz.errors import MissingExtra
 from policyfuzz.extras import install_hint
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz_weights import read_npz, shipped
@@ -78,13 +78,6 @@ def cloned() -> MlpBank:
 
 def network_in(file: Path) -> MlpBank:
     """The network in an .npz file of the user."""
-    bank = read_npz(file)
-    if bank.sizes[0] != OBSERVATION_SIZE or bank.sizes[-1] not in (ACTION_SIZE, 2 * ACTION_SIZE):
-        raise PolicyError(
-            f"{file.name} maps {bank.sizes[0]} inputs to {bank.sizes[-1]} outputs, "
-            f"expected {OBSERVATION_SIZE} to {ACTION_SIZE} or {2 * ACTION_SIZE}",
-            hint="it must see what MetaDrive's expert sees, and give steering and throttle first",
-        )
-    if len(bank.parameters) != 1:
-        raise PolicyError(f"{file.name} holds {len(bank.parameters)} networks, expected 1")
-    return bank
+    hint = "it must see what MetaDrive's expert sees, and give steering and throttle first"
+    outputs = (ACTION_SIZE, 2 * ACTION_SIZE)
+    return read_npz(file).check_shape(file.name, 1, OBSERVATION_SIZE, outputs, hint)
