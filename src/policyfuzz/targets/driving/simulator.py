@@ -1,5 +1,6 @@
 """The simulator: one MetaDrive episode at a time."""
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,7 +48,8 @@ class DrivingSimulator:
         self._lane, self._steps_in_lane = -1, _SETTLED_STEPS
         self.is_struck_from_behind = False
         self._trail = []
-        return self._frame(observation, 0.0, has_ended=False)
+        frame = self._frame(observation, 0.0, has_ended=False)
+        return replace(frame, rewards=np.zeros(1))  # nothing has been done yet, though others may be near
 
     def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
         self._check_owner()
