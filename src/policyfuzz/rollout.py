@@ -1,13 +1,16 @@
 """The step loop, the only one: n episodes in lock-step, one policy call per step for all of them."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.episode_error import NUMBERS, RAISED, EpisodeError, traceback_text
+from policyfuzz.errors import PolicyFuzzError, blamed_on
 from policyfuzz.oracles import Oracle, Trajectories, Verdicts
 from policyfuzz.policies.protocol import Policy
 from policyfuzz.simulators.protocol import Frame, Simulator
@@ -40,9 +43,17 @@ class Executions:
     lengths: NDArray[np.int64]  #: (n,) states seen, the initial one included
     states: NDArray[np.float64]  #: (n, t, k) state sequences, zero behind their end
     verdicts: Verdicts
+    errors: Mapping[int, EpisodeError] = field(default_factory=dict)  #: row to why it could not be run
 
     def __len__(self) -> int:
         return len(self.returns)
+
+    @property
+    def sound(self) -> NDArray[np.bool_]:
+        """(n,) False where the episode could not be run to its end."""
+        sound = np.ones(len(self), np.bool_)
+        sound[list(self.errors)] = False
+        return sound
 
     @property
     def crashed(self) -> NDArray[np.bool_]:
@@ -65,7 +76,20 @@ class Executions:
             self.lengths[rows],
             states,
             Verdicts(self.verdicts.kinds[rows], self.verdicts.steps[rows]),
+            self._errors_at(rows) if self.errors else {},
         )
+
+    def _errors_at(self, rows: NDArray[Any] | slice) -> dict[int, EpisodeError]:
+        positions = np.arange(len(self))[rows].tolist()
+        return {new: self.errors[old] for new, old in enumerate(positions) if old in self.errors}
+
+
+class SimulatorRaised(Exception):
+    """An exception came out of a simulator that was running several episodes, or one."""
+
+    def __init__(self, error: EpisodeError) -> None:
+        super().__init__(error.text)
+        self.error = error
 
 
 def rollout(
@@ -81,7 +105,8 @@ def rollout(
 ) -> Executions:
     """Run one episode of at most `horizon` steps for each row of `inputs` (n, d).
 
-    The return follows r <- `decay` · r + reward at every step.
+    The return follows r <- `decay` · r + reward at every step. What a policy raises is a
+    TargetCodeError; what a simulator raises is a SimulatorRaised, which does not tell whose episode it was.
     """
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
@@ -103,8 +128,10 @@ def _rollout_at_once(
     observer: Observer | None,
 ) -> Executions:
     count = len(inputs)
-    policy.begin(count)
-    frame = simulator.reset(inputs, seeds)
+    with blamed_on("the policy"):
+        policy.begin(count)
+    with _watched(0):
+        frame = simulator.reset(inputs, seeds)
     rows = np.arange(count)
     # time first in memory, so that each step writes one contiguous piece
     states = np.zeros((horizon + 1, count, frame.states.shape[1]))
@@ -112,19 +139,22 @@ def _rollout_at_once(
     rewards = np.zeros((horizon + 1, count))
     lengths = np.ones(count, np.int64)
     returns = np.zeros(count)
+    errors: dict[int, EpisodeError] = {}
     states[0], signals[0] = frame.states, frame.signals
     if observer is not None:
         observer(0, rows, None, frame)
     for step in range(1, horizon + 1):
-        if frame.ended.any():
-            running = ~frame.ended
-            rows, observations = rows[running], frame.observations[running]
+        ended = _ended(frame, rows, step - 1, errors)
+        if ended.any():
+            rows, observations = rows[~ended], frame.observations[~ended]
         else:
             observations = frame.observations
         if len(rows) == 0:
             break
-        actions = policy.act(observations, rows)
-        frame = simulator.step(actions, rows)
+        with blamed_on("the policy"):
+            actions = policy.act(observations, rows)
+        with _watched(step):
+            frame = simulator.step(actions, rows)
         target = slice(None) if len(rows) == count else rows
         states[step, target], signals[step, target] = frame.states, frame.signals
         rewards[step, target] = frame.rewards
@@ -132,10 +162,46 @@ def _rollout_at_once(
         lengths[target] += 1
         if observer is not None:
             observer(step, rows, actions, frame)
+    else:
+        _ended(frame, rows, horizon, errors)
+    returns[list(errors)] = np.nan
     longest = int(lengths.max(initial=1))
     states, signals = states[:longest].swapaxes(0, 1), signals[:longest].swapaxes(0, 1)
-    trajectories = Trajectories(signals, simulator.signals, rewards[:longest].T, lengths)
-    return Executions(returns, lengths, states, oracle.judge(trajectories))
+    trajectories = Trajectories(signals, simulator.signals, rewards[:longest].T, lengths, errors)
+    return Executions(returns, lengths, states, _judged(oracle, trajectories), errors)
+
+
+def _judged(oracle: Oracle, trajectories: Trajectories) -> Verdicts:
+    with blamed_on("the oracle"):
+        return oracle.judge(trajectories)
+
+
+def _ended(
+    frame: Frame, rows: NDArray[np.int64], step: int, errors: dict[int, EpisodeError]
+) -> NDArray[np.bool_]:
+    """(m,) True where an episode of `frame` is over; `errors` gets those that are so by an error."""
+    for position, error in frame.errors.items():
+        errors[int(rows[position])] = error
+    # a sum is the cheapest way to see that there is no NaN anywhere
+    if not np.isnan(frame.rewards.sum() + frame.states.sum()):
+        return frame.ended
+    is_nan = np.isnan(frame.rewards) | np.isnan(frame.states).any(axis=1)
+    for position in np.flatnonzero(is_nan).tolist():
+        what = "reward" if np.isnan(frame.rewards[position]) else "state"
+        text = f"the {what} is NaN at step {step}"
+        errors.setdefault(int(rows[position]), EpisodeError(NUMBERS, step, text))
+    return frame.ended | is_nan
+
+
+@contextmanager
+def _watched(step: int) -> Iterator[None]:
+    """Turn what a simulator raises into a SimulatorRaised."""
+    try:
+        yield
+    except PolicyFuzzError:
+        raise  # somebody knows better what is wrong
+    except Exception as error:
+        raise SimulatorRaised(EpisodeError(RAISED, step, traceback_text(error))) from error
 
 
 def _parts(count: int, capacity: int | None) -> Iterator[slice]:
@@ -153,14 +219,32 @@ def concatenate(parts: Sequence[Executions]) -> Executions:
     """All results of `parts`, one after another."""
     if len(parts) == 1:
         return parts[0]
-    longest = max(part.states.shape[1] for part in parts)
-    states = [np.pad(part.states, ((0, 0), (0, longest - part.states.shape[1]), (0, 0))) for part in parts]
+    starts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     return Executions(
         np.concatenate([part.returns for part in parts]),
         np.concatenate([part.lengths for part in parts]),
-        np.concatenate(states),
+        np.concatenate(_padded([part.states for part in parts])),
         Verdicts(
             np.concatenate([part.verdicts.kinds for part in parts]),
             np.concatenate([part.verdicts.steps for part in parts]),
         ),
+        {
+            start + row: error
+            for start, part in zip(starts, parts, strict=False)
+            for row, error in part.errors.items()
+        },
     )
+
+
+def _padded(states: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Arrays (n, t, k) of one length and width, zero behind their end."""
+    longest, widest = (max(one.shape[axis] for one in states) for axis in (1, 2))
+    return [np.pad(one, ((0, 0), (0, longest - one.shape[1]), (0, widest - one.shape[2]))) for one in states]
+
+
+def not_run(error: EpisodeError, oracle: Oracle, signals: tuple[str, ...]) -> Executions:
+    """The execution of one episode of which nothing is known but its `error`."""
+    lengths, errors = np.array([error.step + 1]), {0: error}
+    known = np.zeros((1, error.step + 1, len(signals)))
+    trajectories = Trajectories(known, signals, known[:, :, :0].sum(axis=2), lengths, errors)
+    return Executions(np.array([np.nan]), lengths, known[:, :, :0], _judged(oracle, trajectories), errors)

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.diagnosis import Diagnosis
 from policyfuzz.errors import UsageError, blamed_on
 from policyfuzz.inputs import InputSpace
 from policyfuzz.oracles import Oracle
 from policyfuzz.policies.protocol import Policy
-from policyfuzz.rollout import Executions, Observer, rollout
+from policyfuzz.rollout import Executions, Observer, SimulatorRaised, concatenate, not_run, rollout
 from policyfuzz.simulators.protocol import Simulator
 
 
@@ -34,6 +35,9 @@ class Target:
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     film_steps_per_second: int = 20  #: where the simulator renders
+    notes: tuple[str, ...] = ()  #: what was found out or chosen for the user, for `check` to tell
+    #: Looks at random episodes that could be run, and at more of its own, for `check` and for campaigns.
+    further_checks: Callable[[Executions], list[Diagnosis]] | None = None
     #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
 
@@ -48,23 +52,42 @@ class Runner:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        with blamed_on(f"target {target.name}"):
-            self.simulator = target.simulator()
+        self.simulator = self._new_simulator()
+        with blamed_on(f"the policy of target {target.name}"):
             self.policy = target.policy()
 
     def __call__(
         self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None = None
     ) -> Executions:
-        """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
+        """Run one episode for each row of `inputs` (n, d) with case seeds (n,).
+
+        A simulator that raises gets each episode alone, so that one bad episode costs itself only.
+        """
+        try:
+            return self._run(inputs, seeds, observer)
+        except SimulatorRaised as raised:
+            # what it holds after an exception is anybody's guess
+            self.simulator = self._new_simulator()
+            if len(inputs) == 1:
+                return not_run(raised.error, self.target.oracle, self.simulator.signals)
+        rows = (slice(row, row + 1) for row in range(len(inputs)))
+        return concatenate([self(inputs[row], seeds[row]) for row in rows])
+
+    def _new_simulator(self) -> Simulator:
+        with blamed_on(f"the simulator of target {self.target.name}"):
+            return self.target.simulator()
+
+    def _run(
+        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None
+    ) -> Executions:
         target = self.target
-        with blamed_on(f"target {target.name}"):
-            return rollout(
-                self.simulator,
-                self.policy,
-                target.oracle,
-                inputs,
-                seeds,
-                horizon=target.horizon,
-                decay=target.decay,
-                observer=observer,
-            )
+        return rollout(
+            self.simulator,
+            self.policy,
+            target.oracle,
+            inputs,
+            seeds,
+            horizon=target.horizon,
+            decay=target.decay,
+            observer=observer,
+        )

@@ -40,6 +40,11 @@ class Diverging(Slide):
         return np.full(len(rows), np.nan)
 
 
+class Infinite(Slide):
+    def rewards(self, rows):
+        return np.full(len(rows), np.inf)
+
+
 class Flat(Slide):
     def rewards(self, rows):
         return np.zeros(len(rows))
@@ -69,6 +74,10 @@ def noisy():
 
 def diverging():
     return replace(healthy(), name="faulty_targets:diverging", simulator=Diverging)
+
+
+def infinite():
+    return replace(healthy(), name="faulty_targets:infinite", simulator=Infinite)
 
 
 def flat():
@@ -119,6 +128,34 @@ class Raising(Slide):
 
 def raising():
     return replace(healthy(), simulator=Raising)
+
+
+class Brittle(Slide):
+    """Breaks where x is above 0.9: it raises, or gives NaN where y is above 0.5."""
+
+    def step(self, actions, rows):
+        frame = super().step(actions, rows)
+        x, y = self._inputs[rows].T
+        if ((x > 0.9) & (y < 0.5)).any():
+            raise ZeroDivisionError("one bad start")
+        return replace(frame, rewards=np.where((x > 0.9) & (self._time == 3), np.nan, frame.rewards))
+
+
+def brittle():
+    return replace(healthy(), name="faulty_targets:brittle", simulator=Brittle)
+
+
+class Confused(Idle):
+    """Raises where it sees x above 0.99 at the start."""
+
+    def act(self, observations, rows):
+        if (observations[:, 0] % 1 > 0.99).any():
+            raise KeyError("no idea what to do")
+        return super().act(observations, rows)
+
+
+def confused():
+    return replace(healthy(), name="faulty_targets:confused", policy=Confused)
 
 
 def misspelt_signal():

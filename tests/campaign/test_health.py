@@ -24,7 +24,13 @@ def test_check_finds_nothing_wrong_when_target_is_healthy():
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [("determinism", "noisy"), ("numbers", "diverging"), ("oracle", "always_crashing")],
+    [
+        ("determinism", "noisy"),
+        ("errors", "diverging"),
+        ("errors", "raising"),
+        ("numbers", "infinite"),
+        ("oracle", "always_crashing"),
+    ],
 )
 def test_check_calls_target_unhealthy_when_search_would_mean_nothing(name, target):
     found = diagnosis(name, target)

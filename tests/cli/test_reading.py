@@ -61,9 +61,9 @@ def test_resume_does_not_pass_over_the_health_check(cli, monkeypatch):
     assert cli(*arguments, "--resume", "--force")[0] == 1
 
 
-def test_target_with_nan_returns_is_unhealthy_and_can_be_forced(cli, monkeypatch):
+def test_target_with_infinite_returns_is_unhealthy_and_can_be_forced(cli, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
-    arguments = ["fuzz", "faulty_targets:diverging", "--max-execs", 500, "--ui", "none", "--json"]
+    arguments = ["fuzz", "faulty_targets:infinite", "--max-execs", 500, "--ui", "none", "--json"]
     code, out, _ = cli(*arguments)
     assert (code, json.loads(out)["stop_reason"]) == (3, "unhealthy")
     code, out, _ = cli(*arguments, "--force", "-o", "forced")

@@ -14,8 +14,9 @@ from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
 from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
-from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, Finding, Progress
+from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, FailedEpisode, Finding, Progress
 from policyfuzz.campaign.writer import CampaignWriter
+from policyfuzz.diagnosis import Diagnosis, Level
 from policyfuzz.errors import CampaignError, UnhealthyTarget
 from policyfuzz.executors.inline import InlineExecutor
 from policyfuzz.executors.protocol import Executor
@@ -51,7 +52,9 @@ class Campaign:
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _progress: Progress = field(init=False, default_factory=Progress)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
+    bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)  #: what the start was told
     _next_finding: int = field(init=False, default=1)
+    _next_error: int = field(init=False, default=1)
     _started_at: float = field(init=False, default=0.0)
     _earlier: Progress = field(init=False, default_factory=Progress)  #: of the parts before a resume
 
@@ -137,7 +140,8 @@ class Campaign:
         room = self.budget.room(max(self.store.config.batch_size, ENOUGH), replays, 0, 0)
         cases = self._fuzzer.ask(room)
         nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
-        diagnoses = examine(nominal)
+        diagnoses = examine(self.target, nominal)
+        self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
         self._progress = replace(self._progress, executions=len(nominal.replayed))
         if is_unhealthy(diagnoses) and not self.accept_unhealthy:
@@ -163,9 +167,15 @@ class Campaign:
             self._advance(searched, results, len(cases), verdicts)
             findings = list(self._new_findings(searched, results, told))
             self._confirmations.add(findings, results[told.crashed].outcomes)
-            self._progress = replace(self._progress, unconfirmed=len(self._confirmations))
-            self.store.commit(self._record(searched, told, findings, verdicts))
-        self._emit(BatchDone(self._progress, findings))
+            found = dict(zip((confirmed + told.crashed).tolist(), findings, strict=True))
+            failed = [self._failed(cases, executions, row, found.get(row)) for row in executions.errors]
+            self._progress = replace(
+                self._progress,
+                unconfirmed=len(self._confirmations),
+                errors=self._progress.errors + sum(one.finding is None for one in failed),
+            )
+            self.store.commit(self._record(searched, told, findings, verdicts, failed))
+        self._emit(BatchDone(self._progress, findings, failed))
 
     def _judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str, bool]]:
         """Number, status and distinctness of the findings whose second run this was."""
@@ -231,8 +241,32 @@ class Campaign:
             self._next_finding += 1
             yield finding
 
+    def _failed(
+        self, cases: Cases, executions: Executions, row: int, finding: Finding | None
+    ) -> FailedEpisode:
+        error, number = executions.errors[row], self._next_error
+        self._next_error += 1
+        return FailedEpisode(
+            id=number,
+            kind=error.kind,
+            step=error.step,
+            text=error.text,
+            purpose=Purpose(int(cases.purposes[row])).name.lower(),
+            finding=None if finding is None else finding.id,
+            case_seed=int(cases.seeds[row]),
+            batch=self._progress.batch,
+            execution=self._progress.executions,
+            seconds=self._progress.seconds,
+            input=cases.inputs[row],
+        )
+
     def _record(
-        self, cases: Cases, told: Told, findings: list[Finding], verdicts: list[tuple[int, str, bool]]
+        self,
+        cases: Cases,
+        told: Told,
+        findings: list[Finding],
+        verdicts: list[tuple[int, str, bool]],
+        failed: list[FailedEpisode],
     ) -> BatchRecord:
         corpus, entries = self._fuzzer.corpus, told.entries
         energy = corpus.column("energy")[told.measured]
@@ -240,6 +274,7 @@ class Campaign:
             progress=self._progress,
             findings=findings,
             verdicts=verdicts,
+            failed=failed,
             seed_inputs=cases.inputs[told.kept],
             seed_columns={name: corpus.column(name)[entries] for name in COLUMNS},
             first_seed=int(entries[0]) if len(entries) else 0,
@@ -266,6 +301,7 @@ class Campaign:
         self._confirmations.restore(under["confirm."])
         findings = self.store.findings()
         self._next_finding = len(findings) + 1
+        self._next_error = self.store.count("errors") + 1
         self._findings = {finding.id: finding for finding in findings if finding.status == NEW}
         distinct = [finding.input for finding in findings if finding.is_distinct]
         if distinct:

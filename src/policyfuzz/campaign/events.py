@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.health import Diagnosis
-from policyfuzz.campaign.records import Finding, Progress
+from policyfuzz.campaign.records import FailedEpisode, Finding, Progress
+from policyfuzz.diagnosis import Diagnosis
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class BatchDone:
 
     progress: Progress
     findings: list[Finding]  #: new ones
+    failed: list[FailedEpisode]  #: what could not be run to its end
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
+from policyfuzz.diagnosis import Diagnosis, Level
+from policyfuzz.episode_error import ENDLESS, STATE, EpisodeError
 from policyfuzz.rollout import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
@@ -20,28 +21,12 @@ _ALWAYS = 0.95
 ENOUGH, _FEWEST = 20, 10
 #: Episodes, and seconds after which no more are begun, where the user leaves their number to us.
 _MANY, _PATIENCE_SECONDS = 1000, 20.0
+#: Share of episodes that cannot be run above which a campaign makes no sense.
+_MOST_ERRORS = 0.5
 #: Share of valid and solvable draws below which the search wastes most of its time.
 _LOW_VALID_RATE = 0.05
 #: Episodes per second below which a user should know what to expect.
 _SLOW = 1.0
-
-
-class Level(StrEnum):
-    """How bad it is."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    UNHEALTHY = "unhealthy"  #: the search would have no meaning
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """One thing that was looked at."""
-
-    name: str
-    level: Level
-    message: str
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +74,45 @@ def check_target(
                 break
         return concatenate(done)
 
-    return examine(run_nominal(cases, run, fuzzer.validator.valid_rate))
+    return examine(target, run_nominal(cases, run, fuzzer.validator.valid_rate))
 
 
-def examine(nominal: Nominal) -> list[Diagnosis]:
+def examine(target: Target, nominal: Nominal) -> list[Diagnosis]:
     """All diagnoses, good ones included."""
-    return [
-        _finite(nominal.executions),
+    sound = nominal.executions[nominal.executions.sound]
+    diagnoses = [
+        _errors(nominal.executions),
         _deterministic(nominal.executions, nominal.replayed),
-        _oracle(nominal.executions),
-        _return_varies(nominal.executions),
         _draws(nominal.valid_rate),
         _speed(len(nominal.executions), nominal.seconds),
     ]
+    if len(sound):
+        diagnoses += [_finite(sound), _oracle(sound), _return_varies(sound)]
+        diagnoses += target.further_checks(sound) if target.further_checks else []
+    return diagnoses
 
 
 def is_unhealthy(diagnoses: list[Diagnosis]) -> bool:
     """True where a diagnosis forbids the search."""
     return any(diagnosis.level is Level.UNHEALTHY for diagnosis in diagnoses)
+
+
+def _errors(executions: Executions) -> Diagnosis:
+    errors, count = list(executions.errors.values()), len(executions)
+    if not errors:
+        return Diagnosis("errors", Level.GOOD, f"all of {count} random episodes could be run")
+    share, first = len(errors) / count, errors[0]
+    message = f"{share:.1%} of {count} random episodes end in an error, such as: {_last_line(first)}"
+    level = Level.UNHEALTHY if share > _MOST_ERRORS else Level.WARNING
+    hints = {
+        STATE: "the environment does not start where it is told to; choose another way with --input way=seed",
+        ENDLESS: "say how many steps an episode has at most: --horizon N",
+    }
+    return Diagnosis("errors", level, message, hints.get(first.kind, "mend the environment"))
+
+
+def _last_line(error: EpisodeError) -> str:
+    return error.text.rstrip().splitlines()[-1]
 
 
 def _finite(executions: Executions) -> Diagnosis:

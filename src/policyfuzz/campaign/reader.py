@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from policyfuzz.campaign import schema
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.database import campaign_file, check_format, connect
-from policyfuzz.campaign.records import Finding, Progress
+from policyfuzz.campaign.records import FailedEpisode, Finding, Progress
 from policyfuzz.errors import CampaignError
+from policyfuzz.inputs import InputSpace
 from policyfuzz.search.corpus import COLUMNS, Corpus
 
 
@@ -85,6 +86,27 @@ class CampaignReader:
             f"no finding {number} in {self.folder}",
             hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
         )
+
+    def failed_episodes(self) -> list[FailedEpisode]:
+        """All episodes that could not be run to their end."""
+        columns = [str(dimension["column"]) for dimension in self.dimensions]
+        return [
+            FailedEpisode(
+                **{name: row[name] for name in schema.ERROR_COLUMNS},
+                input=np.array([row[column] for column in columns], np.float64),
+            )
+            for row in self.iterate("errors")
+        ]
+
+    def other_inputs(self, space: InputSpace) -> list[str]:
+        """What differs between the dimensions of this campaign and those of `space`, for a reader."""
+        mine = {row["name"]: (row["kind"], row["low"], row["high"]) for row in self.dimensions}
+        its = {one.name: (one.kind, float(one.low), float(one.high)) for one in space.dimensions}
+        return [
+            f"input {name} was {mine.get(name, 'not there')}, now {its.get(name, 'not there')}"
+            for name in {**mine, **its}
+            if mine.get(name) != its.get(name)
+        ]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What the search needs to go on, as of the last batch."""

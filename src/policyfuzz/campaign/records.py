@@ -29,6 +29,28 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedEpisode:
+    """An episode that could not be run to its end, through no fault of the policy."""
+
+    id: int
+    kind: str  #: see `episode_error`
+    step: int
+    text: str  #: the traceback, or what was wrong
+    purpose: str  #: what the episode was run for
+    finding: int | None  #: where the oracle calls this a crash
+    case_seed: int
+    batch: int
+    execution: int  #: how many episodes had been run
+    seconds: float  #: campaign time
+    input: NDArray[np.float64]  #: (d,)
+
+    @property
+    def summary(self) -> str:
+        """The last line of the text, which tells most."""
+        return self.text.rstrip().splitlines()[-1] if self.text.strip() else self.kind
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Totals of a campaign after some batch."""
 
@@ -43,6 +65,7 @@ class Progress:
     distinct_findings: int = 0
     flaky: int = 0
     unconfirmed: int = 0
+    errors: int = 0  #: episodes that could not be run to their end, and are no findings
     corpus: int = 0
     drawn: int = 0
     invalid: int = 0
@@ -94,6 +117,7 @@ class BatchRecord:
     progress: Progress
     findings: list[Finding] = field(default_factory=list)
     verdicts: list[tuple[int, str, bool]] = field(default_factory=list)  #: finding, status, is_distinct
+    failed: list[FailedEpisode] = field(default_factory=list)
     seed_inputs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  #: (k, d)
     seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: see search.corpus.COLUMNS
     first_seed: int = 0  #: entry number of the first new seed

@@ -7,12 +7,12 @@ LOCK_NAME = "writer.lock"
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
 #: Raised when an older file can no longer be read.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
 
-#: Columns of `findings` and `seeds` before the input; dimension names follow as further columns.
+#: Columns of `findings`, `errors` and `seeds` before the input; dimension names follow as further columns.
 FINDING_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 1, in the order of discovery
     "status": "TEXT NOT NULL",  # new, confirmed or flaky
@@ -25,6 +25,18 @@ FINDING_COLUMNS = {
     "batch": "INTEGER NOT NULL",
     "execution": "INTEGER NOT NULL",  # how many episodes had been run when it was found
     "seconds": "REAL NOT NULL",  # campaign time when it was found
+}
+ERROR_COLUMNS = {
+    "id": "INTEGER PRIMARY KEY",  # from 1
+    "kind": "TEXT NOT NULL",  # raised, numbers, endless or state
+    "step": "INTEGER NOT NULL",  # 0: the reset
+    "text": "TEXT NOT NULL",  # the traceback, or what was wrong
+    "purpose": "TEXT NOT NULL",  # what the episode was run for
+    "finding": "INTEGER",  # where the oracle calls this a crash
+    "case_seed": "INTEGER NOT NULL",
+    "batch": "INTEGER NOT NULL",
+    "execution": "INTEGER NOT NULL",
+    "seconds": "REAL NOT NULL",
 }
 SEED_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 0, in the order in which they were kept
@@ -49,6 +61,7 @@ BATCH_COLUMNS = {
     "distinct_findings": "INTEGER NOT NULL",
     "flaky": "INTEGER NOT NULL",
     "unconfirmed": "INTEGER NOT NULL",
+    "errors": "INTEGER NOT NULL",  # episodes that could not be run to their end, and are no findings
     "corpus": "INTEGER NOT NULL",
     "drawn": "INTEGER NOT NULL",
     "invalid": "INTEGER NOT NULL",
@@ -79,6 +92,7 @@ def create_statements(dimension_names: Sequence[str]) -> list[str]:
         " low REAL, high REAL, unit TEXT, options TEXT)",
         _table("findings", FINDING_COLUMNS | inputs),
         _table("seeds", SEED_COLUMNS | inputs),
+        _table("errors", ERROR_COLUMNS | inputs),
         _table("batches", BATCH_COLUMNS),
         "CREATE TABLE state (name TEXT PRIMARY KEY, dtype TEXT, shape TEXT, data BLOB)",
     ]
@@ -86,7 +100,7 @@ def create_statements(dimension_names: Sequence[str]) -> list[str]:
 
 def input_columns(dimension_names: Sequence[str]) -> list[str]:
     """Column names of the input; marked where a dimension is called like one of our own columns."""
-    taken = {*FINDING_COLUMNS, *SEED_COLUMNS}
+    taken = {*FINDING_COLUMNS, *SEED_COLUMNS, *ERROR_COLUMNS}
     columns = []
     for name in dimension_names:
         while name.lower() in taken:

@@ -18,7 +18,7 @@ from policyfuzz.campaign import schema
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.database import campaign_file, connect, lock_for_writing
 from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import BatchRecord, Finding
+from policyfuzz.campaign.records import BatchRecord, FailedEpisode, Finding
 from policyfuzz.errors import CampaignError
 from policyfuzz.inputs import Choice, InputSpace
 from policyfuzz.inputs.dimensions import Dimension
@@ -113,7 +113,11 @@ class CampaignWriter(CampaignReader):
         run(schema.insert_statement("batches", list(schema.BATCH_COLUMNS)), totals)
         run_many(
             schema.insert_statement("findings", [*schema.FINDING_COLUMNS, *columns]),
-            [_finding_row(finding) for finding in record.findings],
+            [_row(finding) for finding in record.findings],
+        )
+        run_many(
+            schema.insert_statement("errors", [*schema.ERROR_COLUMNS, *columns]),
+            [_row(failed) for failed in record.failed],
         )
         run_many(
             "UPDATE findings SET status = ?, is_distinct = ? WHERE id = ?",
@@ -177,8 +181,8 @@ def _versions() -> dict[str, str]:
     return versions | {"version.python": platform.python_version(), "machine": platform.machine()}
 
 
-def _finding_row(finding: Finding) -> tuple[Any, ...]:
-    *values, row = (getattr(finding, field.name) for field in dataclasses.fields(finding))
+def _row(record: Finding | FailedEpisode) -> tuple[Any, ...]:
+    *values, row = (getattr(record, field.name) for field in dataclasses.fields(record))
     return (*values, *row.tolist())
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyfuzz.cli.options import as_json, policy
+from policyfuzz.cli.options import Request, as_json, asks_for_target
 
 if TYPE_CHECKING:
-    from policyfuzz.campaign.health import Diagnosis
+    from policyfuzz.diagnosis import Diagnosis
     from policyfuzz.inputs import InputSpace
 
 EPILOG = """\
@@ -20,17 +20,14 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("target")
-@policy
+@asks_for_target
 @click.option(
     "--episodes", type=int, help="Random episodes to run.  [default: 1000, fewer if they take over 20 s]"
 )
 @click.option("-s", "--seed", default=0, show_default=True, help="Of the random episodes.")
 @click.option("--thorough", is_flag=True, help="Also run the conformance checks, short campaigns included.")
 @as_json
-def command(
-    target: str, policy: str | None, episodes: int | None, seed: int, thorough: bool, is_json: bool
-) -> int:
+def command(request: Request, episodes: int | None, seed: int, thorough: bool, is_json: bool) -> int:
     """Run random episodes of TARGET and say what is wrong, with a hint. Exit code 3 if it cannot be fuzzed.
 
     The same check runs at the start of every campaign.
@@ -38,28 +35,30 @@ def command(
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
     from policyfuzz.errors import UsageError
-    from policyfuzz.targets.registry import load_target
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
-    loaded = load_target(target, policy)
+    loaded = request.load()
     with progress_bar() as bar:
         diagnoses = check_target(
             loaded, episodes, seed, lambda parts: bar.track(parts, description="random episodes, batches")
         )
         if thorough:
             diagnoses += _conformance(
-                target, policy, seed, lambda names: bar.track(names, description="conformance checks")
+                request, seed, lambda names: bar.track(names, description="conformance checks")
             )
     code = 3 if is_unhealthy(diagnoses) else 0
     if is_json:
         report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-        print_json({"target": loaded.name, "healthy": code == 0, "diagnoses": report})
+        said = {"target": loaded.name, "healthy": code == 0, "notes": list(loaded.notes)}
+        print_json(said | {"diagnoses": report})
         return code
     click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
     for names, what in _input_lines(loaded.inputs):
         click.echo(f"  input {names}: {what}")
     click.echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
+    for note in loaded.notes:
+        click.echo(f"  {note}")
     click.echo(
         f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}"
     )
@@ -90,15 +89,15 @@ def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:
 
 
 def _conformance(
-    target: str, policy: str | None, seed: int, track: Callable[[list[str]], Iterable[str]]
+    request: Request, seed: int, track: Callable[[list[str]], Iterable[str]]
 ) -> list["Diagnosis"]:
     """What each of the conformance checks has to say."""
-    from policyfuzz.campaign.health import Diagnosis, Level
     from policyfuzz.conformance.checks import CHECKS
     from policyfuzz.conformance.subject import Subject, Violation
+    from policyfuzz.diagnosis import Diagnosis, Level
     from policyfuzz.errors import TargetCodeError
 
-    subject = Subject(target, policy, seed=seed)
+    subject = Subject(request.name, request.policy, seed=seed, trust=request.trust)
     diagnoses = []
     for name in track(list(CHECKS)):
         claim = " ".join((CHECKS[name].__doc__ or name).split()).rstrip(".")

@@ -18,17 +18,17 @@ Examples:
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option(
     "--what",
-    type=click.Choice(["findings", "seeds", "history"]),
+    type=click.Choice(["findings", "errors", "seeds", "history"]),
     default="findings",
     show_default=True,
-    help="Findings, the corpus, or the totals after each batch.",
+    help="Findings, episodes that could not be run, the corpus, or the totals after each batch.",
 )
 @click.option(
     "--format", "form", type=click.Choice(["csv", "json", "npz"]), help="[default: the file's ending]"
 )
 @click.option("-o", "--out", type=FOLDER, required=True, help="File to write.")
 def command(folder: Path, what: str, form: str | None, out: Path) -> None:
-    """Write the findings, seeds or history of the campaign in DIR to a file.
+    """Write the findings, errors, seeds or history of the campaign in DIR to a file.
 
     Input columns are named after their dimension and unit, e.g. own_speed [ft/s].
     """

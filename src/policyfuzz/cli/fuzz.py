@@ -3,12 +3,13 @@
 import re
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyfuzz.cli.options import DURATION, FOLDER, as_json, policy
+from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target
 
 if TYPE_CHECKING:
     from policyfuzz.campaign.config import CampaignConfig
@@ -28,9 +29,12 @@ Limits count from the first start of a campaign, resumed parts included. Without
 until Ctrl-C, which saves and stops. The same seed and options give the same findings."""
 
 
+#: Names of targets longer than this make no good name for a folder; their options are left out.
+_LONG_NAME = 40
+
+
 @click.command(epilog=EPILOG)
-@click.argument("target")
-@policy
+@asks_for_target
 @click.option("--strategy", help="How to search: mixed (default), mdpfuzz, reward or random.")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
@@ -56,8 +60,7 @@ until Ctrl-C, which saves and stops. The same seed and options give the same fin
 @click.option("--components", type=int, help="Gaussians per mixture.  [default: 10]")
 @click.option("--radius", type=float, help="Findings nearer than this are not distinct.  [default: 0.01]")
 def command(
-    target: str,
-    policy: str | None,
+    request: Request,
     max_time: float | None,
     max_execs: int | None,
     max_findings: int | None,
@@ -80,12 +83,16 @@ def command(
 
     budget = Budget(max_time, max_execs, max_findings)
     chosen = _given(chosen)
-    loaded, store = _resume(target, policy, out, chosen) if resume else _start(target, policy, out, chosen)
+    loaded, store = _resume(request, out, chosen) if resume else _start(request, out, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         campaign = Campaign(loaded, store, budget, accept_unhealthy=force)
         with make_listener(ui) as campaign.listener:
             reason = campaign.run()
+        if reason is StopReason.UNHEALTHY and ui != "plain":  # which has told it already
+            for diagnosis in campaign.bad_diagnoses:
+                click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
+                click.echo(f"  hint: {diagnosis.hint}", err=True)
         with suppress(BrokenPipeError):  # the exit code tells it too
             if is_json:
                 print_json(as_dictionary(store, campaign.progress, reason.value))
@@ -97,38 +104,33 @@ def command(
     return codes.get(reason, 1 if campaign.progress.findings else 0)
 
 
-def _start(
-    name: str, policy: str | None, out: Path | None, chosen: dict[str, Any]
-) -> tuple["Target", "CampaignWriter"]:
+def _start(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of a new campaign."""
     from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.search.strategies import SearchSettings
-    from policyfuzz.targets.registry import load_target
 
-    target = load_target(name, policy)
+    target = request.load()
     base = CampaignConfig(
         target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
     )
-    config = _config(base, target, policy, chosen)
+    config = _config(base, target, request.policy, chosen)
     return target, CampaignWriter.create(out or _next_folder(target.name), config, target.inputs)
 
 
-def _resume(
-    name: str, policy: str | None, out: Path | None, chosen: dict[str, Any]
-) -> tuple["Target", "CampaignWriter"]:
+def _resume(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of the campaign to go on with, after making sure that nothing changed."""
     from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.errors import CampaignError, UsageError
-    from policyfuzz.targets.registry import load_target
 
     if out is None:
         raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")
     store = CampaignWriter(out)
     try:
-        policy = policy or store.config.policy
-        target = load_target(name, policy)
-        changes = store.config.differences(_config(store.config, target, policy, chosen))
+        request = replace(request, policy=request.policy or store.config.policy)
+        target = request.load()
+        changes = store.config.differences(_config(store.config, target, request.policy, chosen))
+        changes += store.other_inputs(target.inputs)
         if changes:
             raise CampaignError(
                 f"cannot resume {out}: {'; '.join(changes)}",
@@ -144,7 +146,6 @@ def _config(
     base: "CampaignConfig", target: "Target", policy: str | None, chosen: dict[str, Any]
 ) -> "CampaignConfig":
     """The configuration that was asked for; what was not mentioned is as in `base`."""
-    from dataclasses import replace
 
     def given(**names: str) -> dict[str, Any]:
         return {field: chosen[option] for field, option in names.items() if option in chosen}
@@ -171,6 +172,10 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 def _next_folder(target: str) -> Path:
     """The first free folder campaigns/TARGET-N."""
+    from policyfuzz.targets.names import split_options
+
+    if len(target) > _LONG_NAME:
+        target = Path(split_options(target)[0]).name
     name = re.sub(r"[^A-Za-z0-9.=_-]+", "-", target)
     taken = {path.name for path in Path("campaigns").glob(f"{name}-*")}
     number = next(number for number in range(1, len(taken) + 2) if f"{name}-{number}" not in taken)

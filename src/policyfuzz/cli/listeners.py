@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started
-from policyfuzz.campaign.health import Level
 from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.diagnosis import Level
 
 #: Seconds between two plain lines.
 _PLAIN_INTERVAL = 5.0

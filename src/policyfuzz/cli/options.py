@@ -1,10 +1,16 @@
 """Option types that several verbs share."""
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from policyfuzz.target import Target
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
@@ -26,9 +32,74 @@ DURATION = Duration()
 FOLDER = click.Path(path_type=Path)
 
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON on stdout.")
-policy = click.option(
-    "--policy", metavar="URI", help="The policy to test, e.g. acasxu:DIR. Default: the one that is shipped."
+trust = click.option(
+    "--trust",
+    is_flag=True,
+    help="Load policy files that can run code while they are loaded (sb3 zips, pickles).",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The target that was asked for on a command line."""
+
+    name: str
+    policy: str | None
+    trust: bool
+
+    def load(self) -> "Target":
+        """The target itself."""
+        from policyfuzz.targets.registry import load_target
+
+        return load_target(self.name, self.policy, self.trust)
+
+
+def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
+    """Give `command` an argument TARGET and the options that say more about it, as one `request`."""
+
+    @wraps(command)
+    def asked(
+        target: str,
+        policies: tuple[str, ...],
+        oracle: str | None,
+        inputs: tuple[str, ...],
+        horizon: int | None,
+        trust: bool,
+        **rest: Any,
+    ) -> int:
+        from policyfuzz.targets.names import joined, split_options
+
+        base, options = split_options(target)
+        said = {"oracle": oracle, "input": ";".join(inputs), "horizon": str(horizon or "")}
+        options |= {name: value for name, value in said.items() if value}
+        return command(request=Request(joined(base, options), ";".join(policies) or None, trust), **rest)
+
+    decorators = (
+        click.argument("target"),
+        click.option(
+            "--policy",
+            "policies",
+            metavar="URI",
+            multiple=True,
+            help="The policy to test: sb3:model.zip, onnx:FILE, torchscript:FILE, npz:FILE, py:FILE.py:NAME,"
+            " or what the target takes, e.g. acasxu:DIR.  [default: the one that is shipped, if any]",
+        ),
+        click.option(
+            "--oracle", metavar="TEXT", help="What counts as a crash, e.g. 'terminated | return<100'."
+        ),
+        click.option(
+            "--input",
+            "inputs",
+            metavar="TEXT",
+            multiple=True,
+            help="What is varied: NAME=LOW..HIGH, NAME=VALUE, way=seed, or a .toml or .py file.",
+        ),
+        click.option("--horizon", type=int, help="Steps of an episode at most."),
+        trust,
+    )
+    for decorate in reversed(decorators):
+        asked = decorate(asked)
+    return asked
 
 
 def format_rate(per_second: float) -> str:

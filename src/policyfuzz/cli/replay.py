@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyfuzz.cli.options import FOLDER, as_json
+from policyfuzz.cli.options import FOLDER, as_json, trust
 from policyfuzz.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ Exit code 1 if it crashes, 0 if it does not."""
 @click.option("--policy", metavar="URI", help="Use this policy instead of the one of the campaign.")
 @click.option("--png", type=FOLDER, help="Picture to write.  [default: DIR/findings/N.png]")
 @click.option("--film", type=FOLDER, help="Film to write, .mp4 or .gif.  [default: DIR/findings/N.mp4]")
+@trust
 @click.option("--no-picture", is_flag=True, help="Neither draw nor film.")
 @as_json
 def command(
@@ -37,6 +38,7 @@ def command(
     policy: str | None,
     png: Path | None,
     film: Path | None,
+    trust: bool,
     no_picture: bool,
     is_json: bool,
 ) -> int:
@@ -56,7 +58,7 @@ def command(
     campaign = CampaignReader(folder)
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
-        result = replay(campaign, found, policy)
+        result = replay(campaign, found, policy, trust)
         name = f"{finding}" if policy is None else f"{finding}-other-policy"
         written: dict[str, Path] = {}
         try:

@@ -15,9 +15,9 @@ from rich.text import Text
 from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started
-from policyfuzz.campaign.health import Diagnosis, Level
 from policyfuzz.campaign.records import Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.diagnosis import Diagnosis, Level
 from policyfuzz.report.statistics import wilson_interval
 
 #: Seconds between two redraws.

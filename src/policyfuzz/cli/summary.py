@@ -27,6 +27,7 @@ def as_dictionary(campaign: CampaignReader, progress: Progress, stop_reason: str
         "distinct_findings": progress.distinct_findings,
         "flaky_findings": progress.flaky,
         "unconfirmed_findings": progress.unconfirmed,
+        "errors": progress.errors,
         "valid_rate": progress.valid_rate,
         "seconds": progress.seconds,
         "executions_per_second": progress.executions_per_second,

@@ -16,7 +16,7 @@ from policyfuzz.errors import TargetCodeError
 from policyfuzz.rollout import Executions
 from policyfuzz.simulators.protocol import Frame, Renders
 from policyfuzz.target import Runner
-from policyfuzz.targets.registry import load_target
+from policyfuzz.targets.registry import TRUST_VARIABLE, load_target
 
 #: Inputs that are drawn to look at an input space.
 _DRAWS = 200
@@ -25,7 +25,7 @@ _DRAWS = 200
 def name_rebuilds_the_target(subject: Subject) -> None:
     """Its name builds the same target again."""
     target = subject.target
-    again = load_target(target.name, subject.policy_uri)
+    again = load_target(target.name, subject.policy_uri, subject.trust)
     for what in ("name", "horizon", "decay", "policy_sha256"):
         mine, its = getattr(target, what), getattr(again, what)
         _demand(mine == its, f"{what} is {mine!r}, and {its!r} when {target.name} is loaded again")
@@ -139,7 +139,9 @@ def another_process_gives_the_same(subject: Subject) -> None:
         input=cases.inputs.astype("<f8").tobytes(),
         capture_output=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
+        | ({TRUST_VARIABLE: "1"} if subject.trust else {}),
     )
     if finished.returncode:
         last = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]

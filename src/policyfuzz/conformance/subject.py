@@ -39,11 +39,12 @@ class Subject:
     episodes: int = 6
     executions: int = 24  #: of a campaign
     seed: int = 0
+    trust: bool = False  #: load a policy from a file that can run code while it is loaded
 
     @cached_property
     def target(self) -> Target:
         """Built from its name, as workers and replays build it."""
-        return load_target(self.name, self.policy)
+        return load_target(self.name, self.policy, self.trust)
 
     @property
     def policy_uri(self) -> str | None:

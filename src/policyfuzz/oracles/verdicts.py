@@ -1,11 +1,13 @@
 """Oracles: which episodes are crashes, of what kind, and at which step."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.episode_error import EpisodeError
 from policyfuzz.errors import unknown_name
 
 #: `Verdicts.kinds` and `Verdicts.steps` of an episode that did not crash.
@@ -20,12 +22,20 @@ class Trajectories:
     names: tuple[str, ...]  #: of the s signals
     rewards: NDArray[np.float64]  #: (n, t), the first column zero
     lengths: NDArray[np.int64]  #: (n,) states that count, the initial one included
+    errors: Mapping[int, EpisodeError] = field(default_factory=dict)  #: row to why it could not be run
+
+    @property
+    def sound(self) -> NDArray[np.bool_]:
+        """(n,) False where an error ended the episode: what it showed says nothing about the policy."""
+        sound = np.ones(len(self.lengths), np.bool_)
+        sound[list(self.errors)] = False
+        return sound
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """(n, t) True where an episode was still running."""
+        """(n, t) True where an episode was still running; nowhere in one that an error ended."""
         counted: NDArray[np.bool_] = np.arange(self.signals.shape[1]) < self.lengths[:, None]
-        return counted
+        return counted & self.sound[:, None] if self.errors else counted
 
     def signal(self, name: str) -> NDArray[np.float64]:
         """(n, t) the signal of this name."""

@@ -14,7 +14,7 @@ import numpy as np
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.errors import CampaignError
 
-_TABLES = {"findings": "findings", "seeds": "seeds", "history": "batches"}
+_TABLES = {"findings": "findings", "errors": "errors", "seeds": "seeds", "history": "batches"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Table:
 
 
 def table_of(campaign: CampaignReader, what: str) -> Table:
-    """The findings, seeds or history of `campaign`; input columns carry their unit."""
+    """The findings, errors, seeds or history of `campaign`; input columns carry their unit."""
     name = _TABLES[what]
     units = {
         str(dimension["column"]): f"{dimension['name']} [{dimension['unit']}]"

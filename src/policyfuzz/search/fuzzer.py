@@ -113,8 +113,11 @@ class Fuzzer:
             if not self.parts.guides:
                 nothing = np.empty(0, np.int64)
                 return Told(crashed, nothing, nothing, measured)
-            kept, entries = self._keep(cases[probes:], executions[probes:], rng)
-            return Told(crashed, probes + kept, entries, measured)
+            rows: NDArray[np.int64] | slice = slice(probes, None)
+            if executions.errors:  # there is nothing to learn from an episode that could not be run
+                rows = np.flatnonzero(executions.sound & (cases.purposes != Purpose.PROBE))
+            kept, entries = self._keep(cases[rows], executions[rows], rng)
+            return Told(crashed, np.arange(len(cases))[rows][kept], entries, measured)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything but the corpus that is needed to go on, as arrays."""

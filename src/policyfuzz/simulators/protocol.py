@@ -1,10 +1,13 @@
 """What a simulator is: n episodes that are reset and stepped together."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from policyfuzz.episode_error import EpisodeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,8 @@ class Frame:
     signals: NDArray[np.float64]  #: (m, s) what the oracle judges, in the order of `Simulator.signals`
     rewards: NDArray[np.float64]  #: (m,) zero after a reset
     ended: NDArray[np.bool_]  #: (m,) True where the episode is over
+    #: Position in this frame to what went wrong; these episodes have ended, and their numbers mean nothing.
+    errors: Mapping[int, EpisodeError] = field(default_factory=dict)
 
 
 class Simulator(Protocol):

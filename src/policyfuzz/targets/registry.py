@@ -1,18 +1,24 @@
-"""From a string to a target: built-in names with options, or module:function."""
+"""From a string to a target: built-in names with options, adapters, packages, or module:function."""
 
 import importlib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
 
-from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
+from policyfuzz.code_files import absolute_name, load_attribute
+from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
 from policyfuzz.target import Target
+from policyfuzz.targets.names import check_options, joined, split_options
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
     """A target that comes with the package; its module is imported only when it is used."""
 
-    module: str  #: holds make_target(options, policy)
+    module: (
+        str  #: holds make_target(options, policy); of an adapter, make_target(rest, options, policy, trust)
+    )
     summary: str
     options: Mapping[str, str]  #: option name to what it means
     extra: str = ""  #: of PolicyFuzz that it needs
@@ -82,62 +88,102 @@ BUILT_INS: Mapping[str, BuiltIn] = {
 }
 
 
-def load_target(name: str, policy: str | None = None) -> Target:
-    """The target called `name`: NAME, NAME:option=value,option=value, or module:function."""
-    base, _, rest = name.partition(":")
+#: Whole kinds of environments, named KIND:ENVIRONMENT.
+ADAPTERS: Mapping[str, BuiltIn] = {
+    "gym": BuiltIn(
+        "policyfuzz.targets.gym.target",
+        "gym:ENVIRONMENT, any Gymnasium environment, with --policy: gym:LunarLander-v3, gym:my_env.py:MyEnv",
+        {
+            "oracle": "what counts as a crash: terminated, return<100, info.collision (by environment)",
+            "input": "bounds: theta=-0.1..0.1;x=0, way=seed, or a TOML or Python file (found out)",
+            "horizon": "steps of an episode (the environment's own limit)",
+            "env.NAME": "arguments of the environment: env.enable_wind=true",
+            "wrap": "wrappers, the innermost first: module:Class;module:Class",
+            "fresh": "a new environment object for every episode: yes or no (no)",
+            "render": "whether episodes can be filmed: yes or no (yes)",
+            "patience": "seconds for one step of one environment (60)",
+        },
+    ),
+    "pettingzoo": BuiltIn(
+        "policyfuzz.targets.pettingzoo.target",
+        "pettingzoo:MODULE, any PettingZoo parallel environment: pettingzoo:mpe2.simple_spread_v3",
+        {
+            "oracle": "as for gym:",
+            "input": "as for gym:",
+            "horizon": "as for gym:",
+            "env.NAME": "as for gym:",
+        },
+        extra="pettingzoo",
+    ),
+}
+
+#: Packages bring targets of their own under this group: name to a function like make_target(options, policy).
+GROUP = "policyfuzz.targets"
+#: Set to 1, this trusts files whose loading can run code, as --trust does.
+TRUST_VARIABLE = "POLICYFUZZ_TRUST"
+
+
+def load_target(name: str, policy: str | None = None, trust: bool = False) -> Target:
+    """The target called `name`, with the policy of this URI or with its own.
+
+    A name is NAME or NAME:option=value,option=value for a target that comes with PolicyFuzz or another
+    package, gym:ENVIRONMENT, pettingzoo:MODULE, module:function or FILE.py:function. `trust` allows to load
+    a policy from a file that can run code while it is loaded.
+    """
+    trust = trust or os.environ.get(TRUST_VARIABLE) == "1"
+    whole, options = split_options(name)
+    base, _, rest = whole.partition(":")
+    if base in ADAPTERS and rest:
+        adapter = importlib.import_module(ADAPTERS[base].module)
+        made: Target = adapter.make_target(rest, options, policy, trust)
+        return made
     if base in BUILT_INS:
         built_in = BUILT_INS[base]
-        options = _parse_options(base, rest, built_in.options)
+        if rest:
+            raise UsageError(f"cannot read {rest!r} in target {name}", f"write {base}:option=value")
+        check_options(base, options, built_in.options)
         target: Target = importlib.import_module(built_in.module).make_target(options, policy)
         return target
-    if rest.isidentifier():
-        return _from_module(name, base, rest, policy)
-    raise unknown_name("target", name, BUILT_INS)
+    if rest:
+        return _from_code(whole, options, policy)
+    return _from_package(base, options, policy)
 
 
-def _from_module(name: str, module: str, function: str, policy: str | None) -> Target:
-    """The target that the user's own `function` in `module` makes."""
-    make = _attribute(name, module, function)
+def packaged() -> dict[str, EntryPoint]:
+    """Targets that other packages bring, by name."""
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _from_package(base: str, options: dict[str, str], policy: str | None) -> Target:
+    found = packaged()
+    if base not in found:
+        raise unknown_name("target", base, {*BUILT_INS, *(f"{name}:" for name in ADAPTERS), *found})
+    with blamed_on(f"target {base}"):
+        target = found[base].load()(options, policy)
+    return _checked(base, target, joined(base, options))
+
+
+def _from_code(place: str, options: dict[str, str], policy: str | None) -> Target:
+    """The target that the user's own function makes; options are its keyword arguments, as text."""
+    make = load_attribute(place, "target")
+    if not callable(make):
+        raise UsageError(f"{place} is a {type(make).__name__}, expected a function that returns a target")
+    arguments = options if policy is None else {**options, "policy": policy}
     try:
-        target = make() if policy is None else make(policy=policy)
+        target = make(**arguments)
     except PolicyFuzzError:
         raise
     except Exception as error:  # whatever the user's own code raises
-        hint = "a target that takes --policy is a function with a parameter called policy" if policy else ""
-        raise TargetCodeError.of(f"target {name}", error, hint) from error
+        hint = (
+            f"a target is a function with a parameter for each of: {', '.join(arguments)}"
+            if arguments
+            else ""
+        )
+        raise TargetCodeError.of(f"target {place}", error, hint) from error
+    return _checked(place, target, joined(absolute_name(place), options))
+
+
+def _checked(name: str, target: object, rebuilt_by: str) -> Target:
     if not isinstance(target, Target):
         raise UsageError(f"{name} returned {type(target).__name__}, expected policyfuzz.Target")
-    return replace(target, name=name)  # the name must rebuild it
-
-
-def _attribute(name: str, module: str, function: str) -> Callable[..., object]:
-    """The `function` in `module`, both the user's own."""
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except ModuleNotFoundError as error:
-        if error.name not in (module, module.split(".")[0]):
-            raise TargetCodeError.of(f"target {name}", error) from error
-        hint = unknown_name("target", module, BUILT_INS).hint
-        raise UsageError(
-            f"no module {module!r} for target {name!r}",
-            f"is it in this folder or on PYTHONPATH? Built in: {hint}",
-        ) from error
-    except AttributeError as error:
-        raise UsageError(f"module {module!r} has no {function!r}, asked for by target {name!r}") from error
-    except Exception as error:  # whatever the user's own module raises
-        raise TargetCodeError.of(f"target {name}", error) from error
-    if not callable(found):
-        raise UsageError(f"{name} is a {type(found).__name__}, expected a function that returns a target")
-    return found  # type: ignore[no-any-return]
-
-
-def _parse_options(base: str, text: str, known: Mapping[str, str]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for item in filter(None, text.split(",")):
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise UsageError(f"cannot read {item!r} in target {base}:{text}", f"write {base}:option=value")
-        if key not in known:
-            raise unknown_name(f"option of target {base}", key, known)
-        options[key] = value
-    return options
+    return replace(target, name=rebuilt_by)

@@ -27,10 +27,12 @@ class Replay:
     episode_return: float
 
 
-def replay(campaign: CampaignReader, finding: Finding, policy: str | None = None) -> Replay:
+def replay(
+    campaign: CampaignReader, finding: Finding, policy: str | None = None, trust: bool = False
+) -> Replay:
     """Run `finding` again, with the campaign's policy or with another one."""
     config = campaign.config
-    target = load_target(config.target, policy or config.policy)
+    target = load_target(config.target, policy or config.policy, trust)
     if policy is None and target.policy_sha256 != config.policy_sha256:
         raise CampaignError(
             f"the policy of {campaign.folder} has changed since the campaign",

@@ -1,0 +1,107 @@
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfuzz import CampaignReader, load_target
+from policyfuzz.episode_error import NUMBERS, RAISED
+from policyfuzz.errors import TargetCodeError
+from policyfuzz.oracles import NONE, Verdicts
+from policyfuzz.oracles.verdicts import Composable
+from policyfuzz.target import Runner
+
+
+@pytest.fixture(autouse=True)
+def _faulty_targets(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+
+
+def run(target, *rows):
+    inputs = np.array(rows, np.float64)
+    return Runner(target)(inputs, np.arange(len(inputs), dtype=np.uint64))
+
+
+def test_episode_that_raises_costs_itself_only():
+    executions = run(load_target("faulty_targets:brittle"), [0.5, 0.1], [0.95, 0.1], [0.6, 0.2])
+    assert list(executions.errors) == [1]
+    error = executions.errors[1]
+    assert (error.kind, error.step) == (RAISED, 1)
+    assert error.text.endswith("ZeroDivisionError: one bad start")
+    assert "faulty_targets.py" in error.text
+    assert (
+        executions.returns[[0, 2]].tolist()
+        == run(load_target("faulty_targets:healthy"), [0.5, 0.1], [0.6, 0.2]).returns.tolist()
+    )
+    assert np.isnan(executions.returns[1])
+
+
+def test_episode_ends_at_the_first_nan():
+    executions = run(load_target("faulty_targets:brittle"), [0.95, 0.7], [0.5, 0.1])
+    assert executions.errors[0].kind == NUMBERS
+    assert executions.errors[0].step == 3
+    assert executions.lengths.tolist() == [4, 6]
+
+
+def test_errors_follow_their_rows():
+    executions = run(load_target("faulty_targets:brittle"), [0.5, 0.1], [0.95, 0.1], [0.96, 0.7])
+    assert {row: error.kind for row, error in executions[::-1].errors.items()} == {0: NUMBERS, 1: RAISED}
+    assert list(executions[np.array([1])].errors) == [0]
+    assert executions[executions.sound].errors == {}
+
+
+@pytest.mark.parametrize("strategy", ["mixed", "mdpfuzz", "reward", "random"])
+def test_campaign_goes_on_and_keeps_input_and_traceback(run_campaign, strategy):
+    campaign = run_campaign("faulty_targets:brittle", strategy=strategy)
+    failed = campaign.failed_episodes()
+    assert campaign.progress().executions == 2000
+    assert campaign.progress().errors == len(failed) > 20
+    assert campaign.progress().findings > 20
+    assert [one.id for one in failed] == list(range(1, len(failed) + 1))
+    for one in failed:
+        assert one.input[0] > 0.9
+        is_low = one.input[1] < 0.5
+        assert one.kind == (RAISED if is_low else NUMBERS)
+        assert ("Traceback" in one.text) == is_low
+        assert one.summary == (
+            "ZeroDivisionError: one bad start" if is_low else "the reward is NaN at step 3"
+        )
+    assert all(row["x"] <= 0.9 for row in campaign.iterate("seeds"))
+
+
+def test_same_campaign_has_the_same_errors(run_campaign):
+    first, second = (run_campaign("faulty_targets:brittle", name) for name in ("first", "second"))
+    assert [one.input.tolist() for one in first.failed_episodes()] == [
+        one.input.tolist() for one in second.failed_episodes()
+    ]
+
+
+@dataclass(frozen=True)
+class AnyError(Composable):
+    """Calls every episode that could not be run a crash."""
+
+    kinds: tuple[str, ...] = ("error",)
+
+    def judge(self, trajectories):
+        kinds, steps = np.full((2, len(trajectories.lengths)), NONE)
+        for row, error in trajectories.errors.items():
+            kinds[row], steps[row] = 0, error.step
+        return Verdicts(kinds, steps)
+
+
+def test_error_is_a_confirmed_finding_where_the_oracle_says_so(run_campaign):
+    from dataclasses import replace
+
+    target = replace(load_target("faulty_targets:brittle"), oracle=AnyError())
+    campaign: CampaignReader = run_campaign(target)
+    findings = campaign.findings()
+    assert {finding.status for finding in findings} == {"confirmed"}
+    assert campaign.progress().errors == sum(one.finding is None for one in campaign.failed_episodes())
+    assert {one.finding for one in campaign.failed_episodes()} >= {finding.id for finding in findings}
+
+
+def test_policy_that_raises_stops_the_campaign_at_once(run_campaign):
+    with pytest.raises(
+        TargetCodeError, match=r"policy raised KeyError: 'no idea what to do'.*faulty_targets"
+    ):
+        run_campaign("faulty_targets:confused")
