@@ -40,6 +40,11 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "installing the development tools into $(VENV)"
 	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@# only a build of torch without CUDA is small enough to be fetched for tests: the machine's own wheels may hold it
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install --no-index --no-deps torch==2.13.0 2>/dev/null || true
+	@if $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'; then \
+	  $(PIP) install --constraint constraints.txt --editable '.[dev,sb3]'; else \
+	  echo "no torch in $(VENV): tests of stable-baselines3, TorchScript and training are skipped"; fi
 	@touch $@
 
 clean: ## remove the virtual environment and caches

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 #: Kinds of `EpisodeError`.
-RAISED, NUMBERS, ENDLESS, STATE = "raised", "numbers", "endless", "state"
+RAISED, NUMBERS, ENDLESS, HUNG, STATE = "raised", "numbers", "endless", "hung", "state"
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeError:
     """Why an episode could not be run to its end: a fault of the environment, not of the policy."""
 
-    #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end or no answer; STATE: it does not start as told.
+    #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end; HUNG: no answer; STATE: not the start it was told.
     kind: str
     step: int  #: at which it happened, 0 for the reset
     text: str  #: the traceback, or what was wrong; its last line tells most

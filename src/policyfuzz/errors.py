@@ -39,6 +39,10 @@ class CampaignError(PolicyFuzzError):
     """A campaign folder cannot be made, opened, resumed or written."""
 
 
+class CannotRender(PolicyFuzzError):
+    """An episode has no pictures here, though its simulator has a way to draw them."""
+
+
 class UnhealthyTarget(PolicyFuzzError):
     """The target cannot be fuzzed with a meaningful result."""
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.episode_error import NUMBERS, RAISED, EpisodeError, traceback_text
-from policyfuzz.errors import PolicyFuzzError, blamed_on
-from policyfuzz.oracles import Oracle, Trajectories, Verdicts
+from policyfuzz.errors import PolicyFuzzError, UsageError, blamed_on
+from policyfuzz.oracles import NONE, Oracle, Trajectories, Verdicts
 from policyfuzz.policies.protocol import Policy
 from policyfuzz.simulators.protocol import Frame, Simulator
 
@@ -44,6 +44,39 @@ class Executions:
     states: NDArray[np.float64]  #: (n, t, k) state sequences, zero behind their end
     verdicts: Verdicts
     errors: Mapping[int, EpisodeError] = field(default_factory=dict)  #: row to why it could not be run
+
+    @classmethod
+    def of(
+        cls,
+        returns: Sequence[float] | NDArray[Any],
+        crashed: Sequence[bool] | NDArray[Any],
+        states: Sequence[NDArray[Any]] | NDArray[Any] | None = None,
+        errors: Mapping[int, str] | None = None,
+    ) -> "Executions":
+        """Results of n episodes that were run elsewhere.
+
+        `returns` (n,) are numbers and `crashed` (n,) truth values. `states` are n sequences (t, k) of any
+        lengths, or (t,) of single numbers; without them no sequence can be fresh. `errors` tell which rows
+        could not be run to their end, and why.
+        """
+        fired = np.asarray(crashed, np.bool_)
+        sequences = [
+            np.asarray(one, np.float64) for one in ([[0.0]] * len(fired) if states is None else states)
+        ]
+        if not len(returns) == len(fired) == len(sequences):
+            raise UsageError(
+                f"{len(returns)} returns, {len(fired)} verdicts and {len(sequences)} sequences of states",
+                "give one of each for every case, in their order",
+            )
+        tables = [one[:, None] if one.ndim == 1 else one for one in sequences]
+        lengths = np.array([len(one) for one in tables], np.int64)
+        return cls(
+            np.array(returns, np.float64),
+            lengths,
+            np.concatenate(_padded([one[None] for one in tables])) if tables else np.empty((0, 1, 1)),
+            Verdicts(np.where(fired, 0, NONE), np.where(fired, lengths - 1, NONE)),
+            {row: EpisodeError(RAISED, int(lengths[row]) - 1, text) for row, text in (errors or {}).items()},
+        )
 
     def __len__(self) -> int:
         return len(self.returns)

@@ -1,7 +1,7 @@
 """What is fuzzed: data plus factories, so that every worker can build its own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ class Target:
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     film_steps_per_second: int = 20  #: where the simulator renders
+    film_simulator: Callable[[], Simulator] | None = None  #: renders, where the other one had better not
     notes: tuple[str, ...] = ()  #: what was found out or chosen for the user, for `check` to tell
     #: Looks at random episodes that could be run, and at more of its own, for `check` and for campaigns.
     further_checks: Callable[[Executions], list[Diagnosis]] | None = None
@@ -45,6 +46,11 @@ class Target:
         for what in ("horizon", "batch_size", "samples", "film_steps_per_second"):
             if getattr(self, what) < 1:
                 raise UsageError(f"target {self.name} has {what} {getattr(self, what)}, expected 1 or more")
+
+
+    def for_film(self) -> "Target":
+        """This target, with a simulator that renders if there is one."""
+        return self if self.film_simulator is None else replace(self, simulator=self.film_simulator)
 
 
 class Runner:

@@ -57,7 +57,7 @@ def test_folders_are_numbered_when_none_is_given(cli, tmp_path):
     ("arguments", "complaint"),
     [
         (["acasux"], "did you mean 'acasxu'?"),
-        (["no.such.module:make"], "no module 'no.such.module'"),
+        (["no.such.module:make"], "No module named 'no'"),
         (["os:getcwdd"], "has no 'getcwdd'"),
         (["ripple:dimension=3"], "did you mean 'dimensions'?"),
         (["ripple:dimensions=-1"], "expected a whole number from 1"),

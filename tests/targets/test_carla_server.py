@@ -242,6 +242,13 @@ def test_own_code_makes_the_policy(own_module):
     assert not driver.drives_itself
 
 
+def test_own_code_may_be_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "drives.py").write_text(OWN)
+    driver = find_driver(f"py:{tmp_path / 'drives.py'}:make")
+    np.testing.assert_array_equal(driver.make().act(np.zeros((1, 17)), np.zeros(1)), [[0.5, 0.0, 0.0]])
+
+
 def test_own_code_that_changed_has_another_digest(own_module):
     own_module(OWN)
     before = find_driver("py:my_driver:make").sha256
@@ -252,7 +259,7 @@ def test_own_code_that_changed_has_another_digest(own_module):
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("py:my_driver:none", "AttributeError"),
+        ("py:my_driver:none", "module 'my_driver' has no 'none'"),
         ("py:my_missing_driver:make", "No module named 'my_missing_driver'"),
     ],
 )

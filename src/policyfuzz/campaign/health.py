@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.episode_error import ENDLESS, STATE, EpisodeError
+from policyfuzz.episode_error import ENDLESS, HUNG, STATE, EpisodeError
 from policyfuzz.rollout import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
@@ -105,8 +105,9 @@ def _errors(executions: Executions) -> Diagnosis:
     message = f"{share:.1%} of {count} random episodes end in an error, such as: {_last_line(first)}"
     level = Level.UNHEALTHY if share > _MOST_ERRORS else Level.WARNING
     hints = {
-        STATE: "the environment does not start where it is told to; choose another way with --input way=seed",
+        STATE: "the environment does not start where it is told to; choose another way with --input seed",
         ENDLESS: "say how many steps an episode has at most: --horizon N",
+        HUNG: "if the environment is only slow, be more patient: patience=SECONDS",
     }
     return Diagnosis("errors", level, message, hints.get(first.kind, "mend the environment"))
 

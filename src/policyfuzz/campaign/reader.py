@@ -87,16 +87,26 @@ class CampaignReader:
             hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
         )
 
-    def failed_episodes(self) -> list[FailedEpisode]:
-        """All episodes that could not be run to their end."""
+    def failed_episodes(self, where: str = "1") -> list[FailedEpisode]:
+        """Episodes that could not be run to their end."""
         columns = [str(dimension["column"]) for dimension in self.dimensions]
         return [
             FailedEpisode(
                 **{name: row[name] for name in schema.ERROR_COLUMNS},
                 input=np.array([row[column] for column in columns], np.float64),
             )
-            for row in self.iterate("errors")
+            for row in self.iterate("errors", where)
         ]
+
+    def failed_episode(self, number: int) -> FailedEpisode:
+        """The failed episode called `number`."""
+        for failed in self.failed_episodes(where=f"id = {int(number)}"):
+            return failed
+        count = self.count("errors")
+        raise CampaignError(
+            f"no error {number} in {self.folder}",
+            hint=f"there are errors 1 to {count}" if count else "every episode could be run",
+        )
 
     def other_inputs(self, space: InputSpace) -> list[str]:
         """What differs between the dimensions of this campaign and those of `space`, for a reader."""

@@ -28,7 +28,7 @@ FINDING_COLUMNS = {
 }
 ERROR_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 1
-    "kind": "TEXT NOT NULL",  # raised, numbers, endless or state
+    "kind": "TEXT NOT NULL",  # raised, numbers, endless, hung or state
     "step": "INTEGER NOT NULL",  # 0: the reset
     "text": "TEXT NOT NULL",  # the traceback, or what was wrong
     "purpose": "TEXT NOT NULL",  # what the episode was run for

@@ -54,11 +54,11 @@ def command(request: Request, episodes: int | None, seed: int, thorough: bool, i
         print_json(said | {"diagnoses": report})
         return code
     click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
+    for note in loaded.notes:
+        click.echo(f"  {note}")
     for names, what in _input_lines(loaded.inputs):
         click.echo(f"  input {names}: {what}")
     click.echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
-    for note in loaded.notes:
-        click.echo(f"  {note}")
     click.echo(
         f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}"
     )

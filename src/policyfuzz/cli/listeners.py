@@ -55,6 +55,7 @@ class PlainLines:
                 f"{format_seconds(progress.seconds)}: {progress.executions:,} episodes"
                 f" ({format_rate(progress.executions_per_second)}), {progress.findings:,} findings"
                 f" ({progress.distinct_findings:,} distinct), corpus {progress.corpus:,}"
+                + (f", {progress.errors:,} errors" if progress.errors else "")
             )
 
     def _print(self, line: str) -> None:

@@ -92,7 +92,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             "inputs",
             metavar="TEXT",
             multiple=True,
-            help="What is varied: NAME=LOW..HIGH, NAME=VALUE, way=seed, or a .toml or .py file.",
+            help="What is varied: NAME=LOW..HIGH, NAME=VALUE, seed, or a .toml or .py file.",
         ),
         click.option("--horizon", type=int, help="Steps of an episode at most."),
         trust,

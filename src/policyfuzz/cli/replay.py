@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyfuzz.cli.options import FOLDER, as_json, trust
-from policyfuzz.errors import UsageError
+from policyfuzz.errors import CannotRender, UsageError
 
 if TYPE_CHECKING:
+    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.triage.replay import Replay
 
 EPILOG = """\
@@ -18,6 +19,7 @@ Examples:
   policyfuzz replay campaigns/acasxu-1 1
   policyfuzz replay campaigns/coopnavi-1 3 --film crash.gif
   policyfuzz replay campaigns/acasxu-1 1 --policy acasxu:repaired/   does the new policy still crash?
+  policyfuzz replay campaigns/mine-1 2 --error   run an episode again that could not be run
 
 \b
 Exit code 1 if it crashes, 0 if it does not."""
@@ -30,6 +32,9 @@ Exit code 1 if it crashes, 0 if it does not."""
 @click.option("--png", type=FOLDER, help="Picture to write.  [default: DIR/findings/N.png]")
 @click.option("--film", type=FOLDER, help="Film to write, .mp4 or .gif.  [default: DIR/findings/N.mp4]")
 @trust
+@click.option(
+    "--error", "is_error", is_flag=True, help="FINDING is the number of an error, see show --errors."
+)
 @click.option("--no-picture", is_flag=True, help="Neither draw nor film.")
 @as_json
 def command(
@@ -39,6 +44,7 @@ def command(
     png: Path | None,
     film: Path | None,
     trust: bool,
+    is_error: bool,
     no_picture: bool,
     is_json: bool,
 ) -> int:
@@ -56,6 +62,8 @@ def command(
     if no_picture and (png or film):
         raise UsageError("--no-picture and a name for a picture or film exclude each other")
     campaign = CampaignReader(folder)
+    if is_error:
+        return _replay_error(campaign, finding, policy, trust, is_json)
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
         result = replay(campaign, found, policy, trust)
@@ -71,6 +79,23 @@ def command(
             else:
                 _print(result, policy, written)
     return int(result.crashes)
+
+
+def _replay_error(
+    campaign: "CampaignReader", number: int, policy: str | None, trust: bool, is_json: bool
+) -> int:
+    """Run an episode again that could not be run, and say what comes of it now."""
+    from policyfuzz.cli.console import print_json
+    from policyfuzz.triage.replay import replay_failed
+
+    error = replay_failed(campaign, campaign.failed_episode(number), policy, trust)
+    if is_json:
+        print_json({"error": number, "fails": error is not None, "text": error.text if error else None})
+    elif error is None:
+        click.echo(f"error {number} does not happen any more")
+    else:
+        click.echo(f"error {number} happens again at step {error.step}:\n{error.text}")
+    return int(error is not None)
 
 
 def _as_dictionary(result: "Replay") -> dict[str, Any]:
@@ -115,9 +140,15 @@ def _show(
     written["picture"] = picture
     if can_film(result.target):
         say("filming")
-        film = film or stem.with_name(f"{stem.name}{best_format()}")
-        film_replay(result, film)
-        written["film"] = film
+        path = film or stem.with_name(f"{stem.name}{best_format()}")
+        try:
+            film_replay(result, path)
+            written["film"] = path
+        except CannotRender as error:
+            if film is not None:
+                raise
+            path.unlink(missing_ok=True)
+            click.echo(f"not filmed: {error}", err=True)
     elif film is not None:
         raise UsageError(f"target {result.target.name} cannot be filmed", "its simulator has no render(row)")
 

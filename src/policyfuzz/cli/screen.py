@@ -110,6 +110,8 @@ class Screen:
             grid.add_row("latest", "none yet")
         if progress.flaky:
             grid.add_row("flaky", Text(f"{progress.flaky:,} (not counted)", style="yellow"))
+        if progress.errors:
+            grid.add_row("errors", Text(f"{progress.errors:,} episodes could not be run", style="yellow"))
         grid.add_row("crash rate", _crash_rate(progress))
         low, high = wilson_interval(progress.sample_crashes, progress.samples)
         grid.add_row("random", f"{progress.sample_crash_rate:.3%} ({low:.2%} to {high:.2%})")

@@ -12,24 +12,31 @@ EPILOG = """\
 Examples:
   policyfuzz show campaigns/acasxu-1            the distinct findings
   policyfuzz show campaigns/acasxu-1 --all      every finding
-  policyfuzz show campaigns/acasxu-1 3 --json   finding 3, for a program"""
+  policyfuzz show campaigns/acasxu-1 3 --json   finding 3, for a program
+  policyfuzz show campaigns/mine-1 --errors     episodes that the environment could not run
+  policyfuzz show campaigns/mine-1 2 --errors   the second of them, with its traceback"""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.argument("finding", type=int, required=False)
+@click.argument("number", metavar="[FINDING]", type=int, required=False)
 @click.option("--all", "show_all", is_flag=True, help="Also those that are not distinct or not confirmed.")
+@click.option("--errors", is_flag=True, help="Episodes that could not be run, instead of findings.")
 @as_json
-def command(folder: Path, finding: int | None, show_all: bool, is_json: bool) -> None:
+def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_json: bool) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.summary import findings_table
+    from policyfuzz.cli.failed import show_failed
+    from policyfuzz.cli.summary import findings_table, replay_command
 
     campaign = CampaignReader(folder)
     console = results()
-    if finding is not None:
-        found = campaign.finding(finding)
+    if errors:
+        show_failed(campaign, number, is_json)
+        return
+    if number is not None:
+        found = campaign.finding(number)
         if is_json:
             print_json(_as_dictionary(campaign, found))
         else:
@@ -40,7 +47,7 @@ def command(folder: Path, finding: int | None, show_all: bool, is_json: bool) ->
         print_json([_as_dictionary(campaign, one) for one in findings])
     elif findings:
         console.print(findings_table(campaign, findings))
-        console.print(f"replay one:  policyfuzz replay {folder} {findings[0].id}", style="bold")
+        console.print(f"replay one:  {replay_command(campaign, findings[0].id)}", style="bold")
     else:
         console.print("no findings yet")
 
@@ -63,7 +70,7 @@ def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
 
 
 def _print_one(campaign: Any, finding: Any) -> None:
-    from policyfuzz.cli.summary import value_text
+    from policyfuzz.cli.summary import input_lines, replay_command
 
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
     distinct = "distinct" if finding.is_distinct else "near an earlier finding"
@@ -74,9 +81,6 @@ def _print_one(campaign: Any, finding: Any) -> None:
         f"  origin     {origin}",
         "  input",
     ]
-    for dimension, value in zip(campaign.dimensions, finding.input.tolist(), strict=True):
-        lines.append(
-            f"    {dimension['name']:<18} {value_text(dimension, value)} {dimension['unit']}".rstrip()
-        )
-    lines.append(f"replay it:  policyfuzz replay {campaign.folder} {finding.id}")
+    lines += input_lines(campaign, finding.input)
+    lines.append(f"replay it:  {replay_command(campaign, finding.id)}")
     click.echo("\n".join(lines))

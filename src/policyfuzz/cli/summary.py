@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +13,7 @@ from rich.text import Text
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import CONFIRMED, Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.policies.uri import needs_trust
 from policyfuzz.report.statistics import wilson_interval
 
 
@@ -69,6 +72,10 @@ def print_summary(
     extras = [f"{progress.distinct_findings:,} distinct"]
     extras += [f"{progress.flaky:,} flaky (not counted)"] if progress.flaky else []
     extras += [f"{progress.unconfirmed:,} not confirmed yet"] if progress.unconfirmed else []
+    if progress.errors:
+        grid.add_row(
+            "errors", f"{progress.errors:,} episodes could not be run: show {campaign.folder} --errors"
+        )
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
     for label, line in zip(("crash rate", ""), crash_rates(progress), strict=False):
         grid.add_row(label, line)
@@ -79,7 +86,7 @@ def print_summary(
     if distinct:
         console.print()
         console.print(findings_table(campaign, distinct[:8]))
-        console.print(f"replay one:  policyfuzz replay {campaign.folder} {distinct[0].id}", style="bold")
+        console.print(f"replay one:  {replay_command(campaign, distinct[0].id)}", style="bold")
         if len(distinct) > 8 or progress.findings > len(distinct):
             console.print(f"see all:     policyfuzz show {campaign.folder} --all")
 
@@ -87,7 +94,23 @@ def print_summary(
 def value_text(dimension: Mapping[str, Any], value: float, number_format: str = "") -> str:
     """The value of an input for a reader: a number, or the name of what was chosen."""
     options = dimension.get("options")  # files of earlier versions have none
-    return str(json.loads(options)[int(value)]) if options else format(float(value), number_format)
+    if options:
+        return str(json.loads(options)[int(value)])
+    return f"{value:.0f}" if dimension["kind"] in ("integer", "seed") else format(float(value), number_format)
+
+
+def replay_command(campaign: CampaignReader, number: int) -> str:
+    """The command that replays finding `number`."""
+    trust = " --trust" if needs_trust(campaign.config.policy) else ""
+    return f"policyfuzz replay {campaign.folder} {number}{trust}"
+
+
+def input_lines(campaign: CampaignReader, row: NDArray[np.float64]) -> list[str]:
+    """One input (d,) for a reader, a line for each of its values."""
+    return [
+        f"    {dimension['name']:<18} {value_text(dimension, value)} {dimension['unit']}".rstrip()
+        for dimension, value in zip(campaign.dimensions, row.tolist(), strict=True)
+    ]
 
 
 def findings_table(campaign: CampaignReader, findings: list[Finding]) -> RenderableType:

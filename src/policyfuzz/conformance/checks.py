@@ -172,7 +172,7 @@ def rendering_changes_nothing(subject: Subject) -> str | None:
     from policyfuzz.report.camera import Camera
     from policyfuzz.report.recording import record
 
-    if not isinstance(subject.runner.simulator, Renders):
+    if not isinstance(subject.target.for_film().simulator(), Renders):
         return "its simulator does not render"
     case, camera = subject.cases[:1], Camera()
 

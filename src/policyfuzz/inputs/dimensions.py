@@ -193,3 +193,39 @@ class Choice:
 
     def describe(self, value: float) -> str:
         return self.options[int(value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """The seed of something random, a whole number from `low` to `high`, both included.
+
+    Neighbouring seeds have nothing in common, so there is no small change: a changed seed is a fresh draw.
+    """
+
+    name: str
+    low: int = 0
+    high: int = 2**31 - 1
+    change: float = 1.0  #: chance that it is drawn anew when the input is perturbed
+
+    kind: ClassVar[str] = "seed"
+    is_periodic: ClassVar[bool] = False
+    unit: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.name, self.low <= self.high, self.low, self.high)
+
+    def to_unit(self, values: Column) -> Column:
+        return (values - self.low + 0.5) / (self.high - self.low + 1)
+
+    def from_unit(self, unit: Column) -> Column:
+        return np.asarray(np.minimum(self.low + np.floor(unit * (self.high - self.low + 1)), self.high))
+
+    def contains(self, values: Column) -> NDArray[np.bool_]:
+        return np.asarray((values >= self.low) & (values <= self.high) & (values == np.round(values)))
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        fresh = rng.integers(self.low, self.high, len(values), endpoint=True).astype(np.float64)
+        return np.where(rng.random(len(values)) < self.change, fresh, values)
+
+    def describe(self, value: float) -> str:
+        return f"{value:.0f}"

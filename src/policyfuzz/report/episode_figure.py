@@ -1,11 +1,13 @@
 """A picture of any episode: stills of it, its signals and its states over time, the crash marked."""
 
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from policyfuzz.errors import CampaignError
+from policyfuzz.errors import CampaignError, CannotRender
 from policyfuzz.report.camera import Camera
 from policyfuzz.report.recording import Recording, record
 from policyfuzz.simulators.protocol import Renders
@@ -38,7 +40,11 @@ def draw_episode(replay: Replay, path: Path) -> None:
     camera = Camera()
 
     def look(step: int, simulator: object) -> object:
-        return camera.shoot(simulator) if step in shown and isinstance(simulator, Renders) else None
+        if step not in shown or not isinstance(simulator, Renders):
+            return None
+        with suppress(CannotRender):  # the numbers can be drawn all the same
+            return camera.shoot(simulator)
+        return None
 
     recording = record(replay.target, replay.finding.input, replay.finding.case_seed, look)
     stills = {step: scene for step, scene in enumerate(recording.scenes) if scene is not None}
@@ -58,11 +64,17 @@ def draw_episode(replay: Replay, path: Path) -> None:
 
 
 def _draw_numbers(top: Axes, bottom: Axes, recording: Recording, replay: Replay) -> None:
-    """Signals above, states below, a line at the crash."""
-    for name, values in zip(recording.signal_names, recording.signals.T, strict=True):
-        top.plot(values, label=name)
+    """Signals that change and rewards above, states below, a line at the crash."""
+    changing = np.ptp(np.nan_to_num(recording.signals), axis=0) > 0
+    for name, values, changes in zip(recording.signal_names, recording.signals.T, changing, strict=True):
+        if changes:
+            top.plot(values, label=name)
     top.set_ylabel("signals that the oracle judges")
-    top.legend(loc="best")
+    beside = top.twinx()
+    beside.plot(recording.rewards, color="grey", linewidth=0.8, linestyle=":", label="reward")
+    beside.set_ylabel("reward", color="grey")
+    if changing.any():
+        top.legend(loc="best")
     for number, values in enumerate(recording.executions.states[0].T[:_MOST_LINES]):
         bottom.plot(values, linewidth=1, label=f"state {number}")
     bottom.set_ylabel("states")

@@ -21,7 +21,7 @@ _PAPER, _INK, _FAINT, _RED = (250, 250, 248), (40, 40, 40), (200, 200, 196), (20
 
 def can_film(target: Target) -> bool:
     """True where the simulator of `target` renders."""
-    return isinstance(target.simulator(), Renders)
+    return isinstance(target.for_film().simulator(), Renders)
 
 
 def film_replay(replay: Replay, path: Path) -> None:

@@ -95,7 +95,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         "gym:ENVIRONMENT, any Gymnasium environment, with --policy: gym:LunarLander-v3, gym:my_env.py:MyEnv",
         {
             "oracle": "what counts as a crash: terminated, return<100, info.collision (by environment)",
-            "input": "bounds: theta=-0.1..0.1;x=0, way=seed, or a TOML or Python file (found out)",
+            "input": "bounds: theta=-0.1..0.1;x=0, seed, or a TOML or Python file (found out)",
             "horizon": "steps of an episode (the environment's own limit)",
             "env.NAME": "arguments of the environment: env.enable_wind=true",
             "wrap": "wrappers, the innermost first: module:Class;module:Class",
@@ -119,6 +119,8 @@ ADAPTERS: Mapping[str, BuiltIn] = {
 
 #: Packages bring targets of their own under this group: name to a function like make_target(options, policy).
 GROUP = "policyfuzz.targets"
+#: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.
+IN_MEMORY = "python"
 #: Set to 1, this trusts files whose loading can run code, as --trust does.
 TRUST_VARIABLE = "POLICYFUZZ_TRUST"
 
@@ -133,6 +135,11 @@ def load_target(name: str, policy: str | None = None, trust: bool = False) -> Ta
     trust = trust or os.environ.get(TRUST_VARIABLE) == "1"
     whole, options = split_options(name)
     base, _, rest = whole.partition(":")
+    if base == IN_MEMORY and rest:
+        raise UsageError(
+            f"target {name} was made by a Python program, and exists in that only",
+            "replay its findings there, by result.replay(1); what is to last goes into FILE.py:function",
+        )
     if base in ADAPTERS and rest:
         adapter = importlib.import_module(ADAPTERS[base].module)
         made: Target = adapter.make_target(rest, options, policy, trust)

@@ -1,11 +1,12 @@
-"""Runs a finding once more, alone."""
+"""Runs a finding, or an episode that failed, once more and alone."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import Finding
+from policyfuzz.campaign.records import FailedEpisode, Finding
+from policyfuzz.episode_error import EpisodeError
 from policyfuzz.errors import CampaignError
 from policyfuzz.oracles import NONE
 from policyfuzz.rollout import Outcome
@@ -31,13 +32,11 @@ def replay(
     campaign: CampaignReader, finding: Finding, policy: str | None = None, trust: bool = False
 ) -> Replay:
     """Run `finding` again, with the campaign's policy or with another one."""
-    config = campaign.config
-    target = load_target(config.target, policy or config.policy, trust)
-    if policy is None and target.policy_sha256 != config.policy_sha256:
-        raise CampaignError(
-            f"the policy of {campaign.folder} has changed since the campaign",
-            hint="to test the new one, name it with --policy",
-        )
+    return replay_on(_target(campaign, policy, trust), finding)
+
+
+def replay_on(target: Target, finding: Finding) -> Replay:
+    """Run `finding` again on a `target` that is there already."""
     executions = Runner(target)(finding.input[None], np.array([finding.case_seed], np.uint64))
     crashes = bool(executions.crashed[0])
     kind = target.oracle.kinds[int(executions.verdicts.kinds[0])] if crashes else None
@@ -52,3 +51,24 @@ def replay(
     is_identical = executions.outcomes[0].is_same(recorded)
     steps = int(executions.lengths[0]) - 1
     return Replay(target, finding, steps, crashes, is_identical, kind, step, episode_return)
+
+
+def replay_failed(
+    campaign: CampaignReader, failed: FailedEpisode, policy: str | None = None, trust: bool = False
+) -> EpisodeError | None:
+    """Run an episode again that could not be run; the error that it ends in now, if any."""
+    target = _target(campaign, policy, trust)
+    executions = Runner(target)(failed.input[None], np.array([failed.case_seed], np.uint64))
+    return executions.errors.get(0)
+
+
+def _target(campaign: CampaignReader, policy: str | None, trust: bool) -> Target:
+    """The target of `campaign`, with its policy, which must be the same as then, or with another one."""
+    config = campaign.config
+    target = load_target(config.target, policy or config.policy, trust)
+    if policy is None and target.policy_sha256 != config.policy_sha256:
+        raise CampaignError(
+            f"the policy of {campaign.folder} has changed since the campaign",
+            hint="to test the new one, name it with --policy",
+        )
+    return target

@@ -7,26 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.simulators.gym.families.bipedal_walker import ToldTypes as ToldTypes
 from policyfuzz.targets.bipedal.lidar import ray_ends
 from policyfuzz.targets.bipedal.terrain import SCALE
 from policyfuzz.targets.bipedal.walkers import package
 
 #: Position and angle of a body.
 Pose = tuple[tuple[float, float], float]
-
-
-class ToldTypes:
-    """A generator for gymnasium's own reset: obstacle types as told, all else as the seed has it."""
-
-    def __init__(self, obstacles: Sequence[int], seed: int) -> None:
-        self._types = iter(obstacles)
-        self._rng = np.random.default_rng(seed)
-        self.uniform, self.random = self._rng.uniform, self._rng.random
-
-    def integers(self, low: int, high: int) -> int:
-        """A number from `low` to below `high`; types are the only numbers from 1 to 3."""
-        drawn = int(self._rng.integers(low, high))
-        return next(self._types, drawn - 1) + 1 if (low, high) == (1, 4) else drawn
 
 
 class Camera:

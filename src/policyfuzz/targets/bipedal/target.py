@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 from policyfuzz.errors import UsageError
-from policyfuzz.inputs import Choice, InputSpace
 from policyfuzz.oracles import Below
+from policyfuzz.simulators.gym.families.bipedal_walker import OBSTACLE_INPUTS
 from policyfuzz.target import Target
 from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
-from policyfuzz.targets.bipedal.terrain import NAMED, OBSTACLES
 from policyfuzz.targets.options import policy_path
 
 #: Six seconds, as in the published experiments: three to five obstacles.
@@ -19,9 +18,6 @@ _FULL_HORIZON = 2000
 #: Random inputs before the first is changed: some ten seconds, with their probes.
 _SAMPLES = 300
 
-#: Noise as in the paper: each obstacle changes to the next type with probability 0.1.
-INPUTS = InputSpace(tuple(Choice(f"obstacle{number}", OBSTACLES) for number in range(1, NAMED + 1)))
-
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `horizon` (steps or full); policy: None for the shipped one, or bipedal:FILE."""
@@ -31,7 +27,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     uri = None if file is None else f"bipedal:{file}"
     return Target(
         name="bipedal" if horizon == _DEFAULT_HORIZON else f"bipedal:horizon={horizon}",
-        inputs=INPUTS,
+        inputs=OBSTACLE_INPUTS,
         simulator=WalkerSimulator,
         policy=lambda: MotorPolicy(bank),
         oracle=Below("clear", 0.5, kind="fall"),

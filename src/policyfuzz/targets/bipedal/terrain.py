@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-OBSTACLES = ("stump", "stairs", "pit")
-#: Obstacles that an input names. A course holds 9 to 19 of them with types at random; further ones are
-#: of the type that the seed gives.
-NAMED = 15
+from policyfuzz.simulators.gym.families.bipedal_walker import NAMED as NAMED
+from policyfuzz.simulators.gym.families.bipedal_walker import OBSTACLES as OBSTACLES
 
 SCALE = 30.0  #: pixels of a metre
 CELL = 14 / SCALE  #: metres

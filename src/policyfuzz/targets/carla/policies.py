@@ -1,8 +1,6 @@
 """Who drives the ego vehicle: your own code, a network on the state, or CARLA's autopilot."""
 
 import hashlib
-import importlib
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError, PolicyFuzzError
+from policyfuzz.code_files import find_code
+from policyfuzz.errors import PolicyError
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz_weights import read_npz
 from policyfuzz.policies.protocol import Policy
+from policyfuzz.policies.uri.address import Address
+from policyfuzz.policies.uri.python_calls import is_protocol
 from policyfuzz.targets.carla.drive import STATE
 
 AUTOPILOT = "carla:autopilot"
 _WAYS = (
-    "give --policy py:MODULE:FUNCTION, a function that returns a policy;"
+    "give --policy py:MODULE:FUNCTION or py:FILE.py:FUNCTION, a function that returns a policy;"
     f" --policy carla:FILE.npz, a network from {len(STATE)} state values to throttle, steer and brake;"
     f" or --policy {AUTOPILOT} to try the set-up"
 )
@@ -68,10 +69,9 @@ def find_driver(uri: str | None) -> Driver:
     if uri.startswith("carla:"):
         return _network(Path(uri.removeprefix("carla:")).expanduser().resolve())
     scheme, _, rest = uri.partition(":")
-    module, _, function = rest.partition(":")
-    if scheme != "py" or not module or not function:
+    if scheme != "py" or not all(rest.rpartition(":")):
         raise PolicyError(f"carla cannot use policy {uri!r}", hint=_WAYS)
-    return _own_code(uri, module, function)
+    return _own_code(rest)
 
 
 def _network(file: Path) -> Driver:
@@ -80,25 +80,17 @@ def _network(file: Path) -> Driver:
     return Driver(lambda: NetworkPolicy(bank), uri, uri, bank.sha256)
 
 
-def _own_code(uri: str, module: str, function: str) -> Driver:
-    """The driver that the user's own `function` in `module` makes."""
-    try:
-        make = getattr(importlib.import_module(module), function)
-        source = inspect.getsourcefile(make)
-        digest = hashlib.sha256(Path(source).read_bytes() if source else uri.encode()).hexdigest()
-    except PolicyFuzzError:
-        raise
-    except Exception as error:  # whatever the user's own module raises
-        raise PolicyError(
-            f"cannot load policy {uri!r}: {type(error).__name__}: {error}",
-            hint="is the module in this folder or on PYTHONPATH?",
-        ) from error
-    return Driver(lambda: _made(uri, make), uri, uri, digest)
+def _own_code(place: str) -> Driver:
+    """The driver that the user's own function at `place` makes."""
+    source = find_code(place, "policy", "py:", PolicyError)
+    uri = f"py:{source.place}"
+    digest = Address("py", place, {}).sha256(*source.contents)
+    return Driver(lambda: _made(uri, source.thing), uri, uri, digest)
 
 
 def _made(uri: str, make: Callable[[], Any]) -> Policy:
     policy: Policy = make()
-    if not (callable(getattr(policy, "begin", None)) and callable(getattr(policy, "act", None))):
+    if not is_protocol(policy):
         raise PolicyError(
             f"{uri} returned {type(policy).__name__}, expected an object with begin(count) and"
             " act(observations, rows)"

@@ -1,0 +1,1 @@
+"""Gymnasium environments as a simulator: many environment objects in lock-step."""

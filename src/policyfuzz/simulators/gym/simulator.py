@@ -1,0 +1,202 @@
+"""Gymnasium environments in lock-step: one object for each episode, one policy call per step for all."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.episode_error import ENDLESS, HUNG, NUMBERS, RAISED, STATE, EpisodeError, traceback_text
+from policyfuzz.errors import PolicyFuzzError
+from policyfuzz.simulators.gym.actions import ActionReader
+from policyfuzz.simulators.gym.observations import Observations, ObservationTable
+from policyfuzz.simulators.gym.pictures import picture_of
+from policyfuzz.simulators.gym.seat import Seat, StateNotKept
+from policyfuzz.simulators.gym.start import Start
+from policyfuzz.simulators.protocol import Frame
+from policyfuzz.simulators.watchdog import NoAnswer, Watchdog
+
+#: Turns actions (m, ...) of a policy into one for each of m environments.
+ActionsReader = Callable[[Any, int], Sequence[Any]]
+
+#: Seeds of environments: many still hand them to generators that take no larger ones.
+SEEDS = 2**31
+
+#: Signals that every environment has; values of `info` follow.
+TERMINATED, TRUNCATED, OUT_OF_SPACE = "terminated", "truncated", "out_of_space"
+
+
+class GymSimulator:
+    """n environment objects, reset by `start` and stepped together.
+
+    An environment that raises, gives NaN or does not answer ends its own episode with an error, and is
+    thrown away.
+    """
+
+    capacity: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        start: Start,
+        info_keys: Collection[str] = (),
+        *,
+        endless_after: int | None = None,
+        is_fresh: bool = False,
+        watches_space: bool = False,
+        patience_seconds: float | None = 60.0,
+    ) -> None:
+        """`make` gives an environment with all its wrappers.
+
+        `endless_after` is the number of steps at which an episode that has not ended is an error, for
+        environments without a limit of their own; `is_fresh` makes a new object for every episode.
+        """
+        self.signals = (TERMINATED, TRUNCATED, OUT_OF_SPACE, *(f"info.{key}" for key in info_keys))
+        self._make, self._start, self._info_keys = make, start, tuple(info_keys)
+        self._endless_after, self._is_fresh, self._watches_space = endless_after, is_fresh, watches_space
+        self._watchdog = Watchdog(patience_seconds)
+        first = Seat(make(), start)
+        self._seats: list[Seat | None] = [first]
+        self._observations, self._actions = self._readers(first.env)
+        self._time = 0
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        self._time = 0
+        self._seats += [None] * (len(inputs) - len(self._seats))
+        table = self._table(len(inputs))
+        given = zip(inputs, (seeds % SEEDS).tolist(), strict=True)
+        with self._watchdog:
+            for row, (values, seed) in enumerate(given):
+                try:
+                    observation, info = self._seat(row).reset(values, seed)
+                    table.begin(row, observation, info, self._info_keys)
+                except PolicyFuzzError:
+                    raise
+                except Exception as error:
+                    table.fail(row, self._failed(row, error))
+                self._watchdog.beats += 1
+        return self._frame(table, np.arange(len(inputs)))
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        self._time += 1
+        table = self._table(len(rows))
+        chosen = self._actions(actions, len(rows))
+        with self._watchdog:
+            for position, (row, action) in enumerate(zip(rows.tolist(), chosen, strict=True)):
+                try:
+                    seat = self._seats[row]
+                    assert seat is not None
+                    observation, reward, terminated, truncated, info = seat.env.step(action)
+                    table.put(position, observation, reward, terminated, truncated, info, self._info_keys)
+                except PolicyFuzzError:
+                    raise
+                except Exception as error:
+                    table.fail(position, self._failed(row, error))
+                self._watchdog.beats += 1
+        return self._frame(table, rows)
+
+    def _readers(self, env: Any) -> tuple[Observations, ActionsReader]:
+        """What keeps observations of such environments, and what reads actions for them."""
+        return ObservationTable(env.observation_space), ActionReader(env.action_space)
+
+    def _table(self, count: int) -> "StepTable":
+        """An empty table for what `count` environments give in one step."""
+        return StepTable(count, self._observations, self.signals)
+
+    def _seat(self, row: int) -> Seat:
+        seat = self._seats[row]
+        if seat is None or self._is_fresh:
+            seat = self._seats[row] = Seat(self._make(), self._start)
+        return seat
+
+    def _failed(self, row: int, error: Exception) -> EpisodeError:
+        """What to say of an environment that raised `error`; it is not used again."""
+        self._seats[row] = None
+        if isinstance(error, StateNotKept):
+            return EpisodeError(STATE, self._time, str(error))
+        kind = HUNG if isinstance(error, NoAnswer) else RAISED
+        return EpisodeError(kind, self._time, traceback_text(error))
+
+    def _frame(self, table: "StepTable", rows: NDArray[np.int64]) -> Frame:
+        sound = np.ones(len(rows), np.bool_)
+        sound[list(table.errors)] = False
+        for position in np.flatnonzero(sound & self._observations.is_nan(table.observations)).tolist():
+            text = f"the observation has a NaN in it at step {self._time}"
+            table.fail(position, EpisodeError(NUMBERS, self._time, text))
+        ended = (table.signals[:, 0] + table.signals[:, 1]) > 0
+        if self._time == self._endless_after:
+            for position in np.flatnonzero(~ended & sound).tolist():
+                text = f"the episode has not ended after {self._time} steps, and has no limit of its own"
+                table.fail(position, EpisodeError(ENDLESS, self._time, text))
+        if self._watches_space:
+            table.signals[:, 2] = self._observations.is_outside(table.observations)
+        ended[list(table.errors)] = True
+        return Frame(
+            observations=table.observations,
+            states=self._observations.states(table.observations),
+            signals=table.signals,
+            rewards=table.rewards,
+            ended=ended,
+            errors=table.errors,
+        )
+
+
+class RenderedGymSimulator(GymSimulator):
+    """Environments that were made with pictures."""
+
+    _picture = np.zeros((400, 600, 3), np.uint8)
+
+    def render(self, row: int) -> NDArray[np.uint8]:
+        """The environment's own picture of episode `row`; the last one where it has ended in an error."""
+        seat = self._seats[row]
+        if seat is not None:
+            self._picture = picture_of(seat.env)
+        return self._picture
+
+
+class StepTable:
+    """What m environments gave in one step."""
+
+    def __init__(self, count: int, observations: Observations, signals: Sequence[str]) -> None:
+        self._table = observations
+        self.observations = observations.empty(count)
+        self.signals = np.zeros((count, len(signals)))
+        self.rewards = np.zeros(count)
+        self.errors: dict[int, EpisodeError] = {}
+
+    def begin(self, row: int, observation: Any, info: dict[str, Any], info_keys: Sequence[str]) -> None:
+        """Write what the reset of an environment gave into row `row`."""
+        self.put(row, observation, 0.0, False, False, info, info_keys)
+
+    def put(
+        self,
+        row: int,
+        observation: Any,
+        reward: Any,
+        terminated: Any,
+        truncated: Any,
+        info: dict[str, Any],
+        info_keys: Sequence[str],
+    ) -> None:
+        """Write what a step of an environment gave into row `row`."""
+        self._table.put(self.observations, row, observation)
+        self.rewards[row] = reward
+        if terminated or truncated:
+            # a limit that is reached in the very step in which the episode ends by itself has cut nothing
+            self.signals[row, 0], self.signals[row, 1] = bool(terminated), not terminated
+        for column, key in enumerate(info_keys, start=3):
+            self.signals[row, column] = as_number(info.get(key))
+
+    def fail(self, row: int, error: EpisodeError) -> None:
+        """Note that row `row` has ended in an `error`; its numbers mean nothing."""
+        self.errors[row] = error
+        self.rewards[row] = 0.0
+        self.observations[row] = self._table.empty(1)[0]
+
+
+def as_number(value: Any) -> float:
+    """A value of `info` as a number, NaN where it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")

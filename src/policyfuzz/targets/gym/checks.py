@@ -1,0 +1,89 @@
+"""What is looked at in Gymnasium targets, beyond what every target is asked."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from policyfuzz.diagnosis import Diagnosis, Level
+from policyfuzz.oracles.defaults import NominalEpisodes
+from policyfuzz.policies.loaded import LoadedPolicy
+from policyfuzz.policies.protocol import Policy
+from policyfuzz.rollout import Executions
+from policyfuzz.target import Runner, Target
+
+#: How far below the recorded return, as a share of it and in standard errors, is too far for chance.
+_TOO_FAR, _STANDARD_ERRORS = 0.5, 3.0
+#: Episodes with random actions that tell whether an oracle can fire at all.
+_RANDOM_EPISODES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GymChecks:
+    """The checks of one target, to be made once it exists."""
+
+    policy: LoadedPolicy
+    random: Callable[[], Policy]  #: acts at random
+    nominal: Callable[[], NominalEpisodes]
+    info_keys: tuple[str, ...] = ()  #: that the oracle looks at
+
+    def of(self, target: Target) -> Callable[[Executions], list[Diagnosis]]:
+        """The function that a target is to be given."""
+
+        def check(sound: Executions) -> list[Diagnosis]:
+            found = [_recorded_return(self.policy.recorded_return, self.nominal())]
+            found += _missing_keys(self.info_keys, self.nominal())
+            found += [] if sound.crashed.any() else [_can_fire(target, self.random)]
+            return found
+
+        return check
+
+
+def _recorded_return(recorded: float | None, nominal: NominalEpisodes) -> Diagnosis:
+    """Whether the policy earns what its file says it earned in training."""
+    returns = nominal.returns
+    if len(returns) == 0:
+        return Diagnosis("policy", Level.WARNING, "no episode from the environment's own reset could be run")
+    mean, error = float(returns.mean()), float(returns.std() / np.sqrt(len(returns)))
+    said = f"returns {mean:.4g} on average from the environment's own reset"
+    if recorded is None:
+        return Diagnosis("policy", Level.GOOD, f"{said}; its file records nothing to compare with")
+    short = recorded - mean
+    if short > _TOO_FAR * max(abs(recorded), float(returns.std())) and short > _STANDARD_ERRORS * error:
+        return Diagnosis(
+            "policy",
+            Level.UNHEALTHY,
+            f"{said}, and {recorded:.4g} when it was trained",
+            "are VecNormalize statistics missing (sb3:FILE.zip?normalize=STATS.pkl), a wrapper"
+            " (wrap=module:Class), or arguments of the environment (env.NAME=VALUE)?",
+        )
+    return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} when it was trained")
+
+
+def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagnosis]:
+    """What is wrong where the oracle looks at keys that `info` never has."""
+    missing = [key for key in keys if np.isnan(nominal.info[key]).all()]
+    if not missing:
+        return []
+    said = f"info never has {' and '.join(missing)} as a number in {len(nominal)} nominal episodes"
+    hint = "is the key in the oracle spelt as the environment spells it?"
+    return [Diagnosis("oracle keys", Level.UNHEALTHY, said, hint)]
+
+
+def _can_fire(target: Target, random: Callable[[], Policy]) -> Diagnosis:
+    """Whether random actions crash, where the policy has not."""
+    runner = Runner(replace(target, policy=random))
+    rng = np.random.default_rng(0)
+    inputs = target.inputs.sample(rng, 4 * _RANDOM_EPISODES)
+    inputs = inputs[target.inputs.is_valid(inputs)][:_RANDOM_EPISODES]
+    crashed = runner(inputs, np.arange(len(inputs), dtype=np.uint64)).crashed
+    if crashed.any():
+        said = f"the policy has not crashed yet; random actions crash in {crashed.mean():.0%} of episodes"
+        return Diagnosis("oracle can fire", Level.GOOD, said)
+    return Diagnosis(
+        "oracle can fire",
+        Level.WARNING,
+        f"neither the policy nor random actions crash in {len(inputs)} episodes:"
+        f" can {' or '.join(target.oracle.kinds)} happen at all?",
+        "try another --oracle, or wider bounds with --input",
+    )

@@ -1,0 +1,197 @@
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from policyfuzz.errors import PolicyError, TargetCodeError, UsageError
+from policyfuzz.policies import uri as uris
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.uri import load_policy, schemes
+from policyfuzz.policies.uri.views import made_up, views
+
+CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
+ROOM = spaces.Dict(
+    {
+        "image": spaces.Box(0, 255, (2, 2, 3), np.uint8),
+        "direction": spaces.Discrete(4),
+        "speed": spaces.Box(-1, 1, ()),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("model.onnx", "onnx:model.onnx"),
+        ("runs/model.pt", "torchscript:runs/model.pt"),
+        ("model.zip", "sb3:model.zip"),
+        ("weights.npz", "npz:weights.npz"),
+        ("controller.py", "py:controller.py:FUNCTION"),
+        (r"C:\models\model.onnx", r"onnx:C:\models\model.onnx"),
+        ("controller.py:act", "py:controller.py:act"),
+    ],
+)
+def test_a_bare_path_gets_the_scheme_it_needs(given, meant):
+    with pytest.raises(UsageError) as caught:
+        load_policy(given, CART)
+    assert caught.value.hint == f"did you mean {meant}?"
+
+
+def test_a_bare_path_is_judged_by_its_content(tmp_path):
+    file = tmp_path / "policy.zip"
+    with file.open("wb") as opened:
+        np.savez(opened, W0=np.zeros((4, 2)))
+    with pytest.raises(UsageError, match=f"did you mean npz:{file}"):
+        load_policy(str(file), CART)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("onx:a", "onnx"),
+        ("ONNX:a", "onnx"),
+        ("python:a:b", "py"),
+        ("torch:a.pt", "torchscript"),
+        ("sb:a", "sb3"),
+    ],
+)
+def test_an_unknown_scheme_gets_a_did_you_mean(given, meant):
+    with pytest.raises(UsageError, match=f"did you mean '{meant}'"):
+        load_policy(given, CART)
+
+
+def test_a_word_that_is_no_path_gets_the_form():
+    with pytest.raises(UsageError, match="not of the form SCHEME:FILE"):
+        load_policy("policy", CART)
+
+
+@pytest.mark.parametrize("scheme", ["onnx", "torchscript", "npz"])
+def test_a_missing_file_gets_the_nearest_name(tmp_path, scheme):
+    (tmp_path / "controler.bin").write_bytes(b"")
+    with pytest.raises(PolicyError, match=r"no file .*controller\.bin") as caught:
+        load_policy(f"{scheme}:{tmp_path / 'controller.bin'}", CART)
+    assert caught.value.hint == "did you mean 'controler.bin'?"
+
+
+def test_a_folder_is_refused(tmp_path):
+    (tmp_path / "policy.onnx").write_bytes(b"")
+    with pytest.raises(PolicyError, match="is a folder") as caught:
+        load_policy(f"onnx:{tmp_path}", CART)
+    assert "policy.onnx" in caught.value.hint
+
+
+def test_a_scheme_without_a_file_is_refused():
+    with pytest.raises(PolicyError, match="names no file"):
+        load_policy("onnx:", CART)
+
+
+def test_an_unknown_option_gets_a_did_you_mean():
+    with pytest.raises(UsageError, match="did you mean 'output'"):
+        load_policy("onnx:model.onnx?outputs=a", CART)
+
+
+# observations
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(-1, 1, (3,)),
+        spaces.Box(-np.inf, np.inf, (2, 2), np.float64),
+        spaces.Box(0, 255, (4, 4, 3), np.uint8),
+        spaces.Discrete(3, start=7),
+        spaces.MultiDiscrete([3, 4], start=[1, 0]),
+        spaces.MultiBinary(5),
+    ],
+)
+def test_made_up_observations_are_of_the_space_and_always_the_same(space):
+    batch = made_up(space, 10)
+    assert all(space.contains(row) for row in batch)
+    assert len(np.unique(batch, axis=0)) > 1
+    np.testing.assert_array_equal(batch, made_up(space, 10))
+
+
+def test_made_up_dictionaries_have_a_field_for_each_key():
+    batch = made_up(ROOM, 3)
+    assert batch.shape == (3,)
+    assert batch["image"].shape == (3, 2, 2, 3)
+    assert ROOM.contains({key: np.asarray(batch[key][0]) for key in ROOM.spaces})
+
+
+def test_made_up_text_is_text():
+    space = spaces.Dict({"mission": spaces.Text(10), "position": spaces.Discrete(4)})
+    batch = made_up(space, 3)
+    assert all(isinstance(mission, str) for mission in batch["mission"])
+    assert views(space) == ()
+    assert views(spaces.Dict({"nested": space})) == ()
+
+
+def test_several_numbers_are_given_one_hot_where_that_fits():
+    view = views(spaces.MultiDiscrete([2, 3], start=[0, 4]))[-1]
+    np.testing.assert_array_equal(
+        view.convert(np.array([[1, 4], [0, 6]])), [[0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]
+    )
+
+
+# schemes of other packages
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Makes packages with entry points appear as installed."""
+
+    def install(**points):
+        found = EntryPoints(EntryPoint(name, value, uris.GROUP) for name, value in points.items())
+        monkeypatch.setattr(uris, "entry_points", lambda **wanted: found.select(**wanted))
+
+    return install
+
+
+class Still:
+    def begin(self, count): ...
+
+    def act(self, observations, rows):
+        return np.zeros(len(rows), np.int64)
+
+
+def load_still(rest, given, trust):
+    return LoadedPolicy(Still, f"still {rest} {trust}", f"still:{rest}", "0" * 64)
+
+
+def load_nothing(rest, given, trust):
+    return None
+
+
+def load_badly(rest, given, trust):
+    raise KeyError(rest)
+
+
+@pytest.fixture
+def package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "still_package", sys.modules[load_still.__module__])
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_brings_its_own_scheme(installed):
+    installed(still="still_package:load_still")
+    assert load_policy("still:a:b", CART, trust=True).name == "still a:b True"
+    assert "still" in schemes()
+    with pytest.raises(UsageError, match="did you mean 'still'"):
+        load_policy("stil:a", CART)
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        ("load_nothing", PolicyError, "returned NoneType, expected LoadedPolicy"),
+        ("load_badly", TargetCodeError, "policy scheme still: .* raised KeyError"),
+        ("load_none", TargetCodeError, "policy scheme still: .* raised AttributeError"),
+    ],
+)
+def test_a_package_that_breaks_is_blamed(installed, function, error, message):
+    installed(still=f"still_package:{function}")
+    with pytest.raises(error, match=message):
+        load_policy("still:a", CART)
