@@ -168,3 +168,20 @@ def test_shipped_network_walks():
     executions = Runner(target)(target.inputs.sample(rng, 64), rng.integers(0, 2**63, 64, dtype=np.uint64))
     assert executions.crashed.mean() < 0.1
     assert np.median(executions.returns) > 50
+
+
+def test_any_policy_that_fits_can_walk(tmp_path):
+    (tmp_path / "walker.py").write_text(
+        "import numpy as np\n\n\ndef act(observations):\n    return np.zeros((len(observations), 4))\n"
+    )
+    uri = f"py:{tmp_path / 'walker.py'}:act"
+    target = load_target("bipedal", uri)
+    assert target.policy_uri == uri
+    inputs = target.inputs.sample(np.random.default_rng(0), 2)
+    assert (Runner(target)(inputs, np.arange(2, dtype=np.uint64)).lengths > 1).all()
+
+
+def test_policy_that_does_not_fit_is_told(tmp_path):
+    (tmp_path / "walker.py").write_text("def act(observation):\n    return [0.0, 1.0]\n")
+    with pytest.raises(PolicyError, match="4"):
+        load_target("bipedal", f"py:{tmp_path / 'walker.py'}:act")

@@ -22,6 +22,7 @@ class BuiltIn:
     summary: str
     options: Mapping[str, str]  #: option name to what it means
     extra: str = ""  #: of PolicyFuzz that it needs
+    takes_any_policy: bool = False  #: then its make_target gets `trust` as well
 
 
 BUILT_INS: Mapping[str, BuiltIn] = {
@@ -46,6 +47,7 @@ BUILT_INS: Mapping[str, BuiltIn] = {
         "a two-legged robot on stumps, stairs and pits (BipedalWalkerHardcore, RL)",
         {"horizon": "steps of an episode, or full (300)"},
         extra="bipedal",
+        takes_any_policy=True,
     ),
     "driving-rl": BuiltIn(
         "policyfuzz.targets.driving.target_rl",
@@ -149,7 +151,8 @@ def load_target(name: str, policy: str | None = None, trust: bool = False) -> Ta
         if rest:
             raise UsageError(f"cannot read {rest!r} in target {name}", f"write {base}:option=value")
         check_options(base, options, built_in.options)
-        target: Target = importlib.import_module(built_in.module).make_target(options, policy)
+        arguments = (options, policy, trust) if built_in.takes_any_policy else (options, policy)
+        target: Target = importlib.import_module(built_in.module).make_target(*arguments)
         return target
     if rest:
         return _from_code(whole, options, policy)

@@ -4,10 +4,13 @@ from collections.abc import Mapping
 
 from policyfuzz.errors import UsageError
 from policyfuzz.oracles import Below
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.uri import load_policy, schemes
 from policyfuzz.simulators.gym.families.bipedal_walker import OBSTACLE_INPUTS
 from policyfuzz.target import Target
 from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
+from policyfuzz.targets.bipedal.walkers import package
 from policyfuzz.targets.options import policy_path
 
 #: Six seconds, as in the published experiments: three to five obstacles.
@@ -19,26 +22,38 @@ _FULL_HORIZON = 2000
 _SAMPLES = 300
 
 
-def make_target(options: Mapping[str, str], policy: str | None) -> Target:
-    """The target; options: `horizon` (steps or full); policy: None for the shipped one, or bipedal:FILE."""
+def make_target(options: Mapping[str, str], policy: str | None, trust: bool = False) -> Target:
+    """The target; options: `horizon` (steps or full).
+
+    The policy is the shipped one for None, bipedal:FILE, or any other that walks, such as sb3:FILE.zip.
+    """
     horizon = _horizon(options.get("horizon", str(_DEFAULT_HORIZON)))
-    file = policy_path("bipedal", policy, "bipedal", "FILE, an .npz or .json with one network")
-    bank = shipped_network() if file is None else network_in(file)
-    uri = None if file is None else f"bipedal:{file}"
+    loaded = _policy(policy, trust)
     return Target(
         name="bipedal" if horizon == _DEFAULT_HORIZON else f"bipedal:horizon={horizon}",
         inputs=OBSTACLE_INPUTS,
         simulator=WalkerSimulator,
-        policy=lambda: MotorPolicy(bank),
+        policy=loaded.make,
         oracle=Below("clear", 0.5, kind="fall"),
         horizon=horizon,
-        policy_name=uri or "shipped network",
-        policy_uri=uri,
-        policy_sha256=bank.sha256,
+        policy_name=loaded.name,
+        policy_uri=loaded.uri if policy else None,
+        policy_sha256=loaded.sha256,
+        notes=loaded.notes,
         batch_size=64,
         samples=_SAMPLES,
         film_steps_per_second=50,  # real time
     )
+
+
+def _policy(policy: str | None, trust: bool) -> LoadedPolicy:
+    if policy is not None and policy.partition(":")[0] in schemes():
+        walker = package().BipedalWalker()
+        return load_policy(policy, Spaces(walker.observation_space, walker.action_space), trust)
+    file = policy_path("bipedal", policy, "bipedal", "FILE, an .npz or .json with one network")
+    bank = shipped_network() if file is None else network_in(file)
+    name = "shipped network" if file is None else f"bipedal:{file}"
+    return LoadedPolicy(lambda: MotorPolicy(bank), name, name, bank.sha256)
 
 
 def _horizon(text: str) -> int:
