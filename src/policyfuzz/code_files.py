@@ -39,9 +39,7 @@ class _Asked:
         return f"{self.what} {self.scheme + self.place!r}"
 
 
-def find_code(
-    place: str, what: str, scheme: str = "", failure: type[PolicyFuzzError] = UsageError
-) -> Source:
+def find_code(place: str, what: str, scheme: str = "", failure: type[PolicyFuzzError] = UsageError) -> Source:
     """What `place` names: MODULE:NAME or FILE.py:NAME, where NAME may have dots."""
     asked = _Asked(place, what, scheme, failure)
     where, _, name = place.rpartition(":")

@@ -47,9 +47,8 @@ class Target:
             if getattr(self, what) < 1:
                 raise UsageError(f"target {self.name} has {what} {getattr(self, what)}, expected 1 or more")
 
-
     def for_film(self) -> "Target":
-        """This target, with a simulator that renders if there is one."""
+        """The same target, with a simulator that renders if there is one."""
         return self if self.film_simulator is None else replace(self, simulator=self.film_simulator)
 
 

@@ -1,4 +1,4 @@
-"""How fast is a Gymnasium environment with a stable-baselines3 policy? Against the usual loop around predict."""
+"""How fast does a stable-baselines3 policy act in CartPole? Against the usual loop around predict."""
 
 import tempfile
 import time
@@ -67,7 +67,8 @@ def _compare(file: Path, track: Track) -> list[Measurement]:
 
 def _trained(file: Path) -> Any:
     """A PPO policy for CartPole, which is also saved to `file`."""
-    model = load("stable_baselines3", "sb3").PPO("MlpPolicy", "CartPole-v1", seed=0, device="cpu", n_steps=512)
+    algorithm = load("stable_baselines3", "sb3").PPO
+    model = algorithm("MlpPolicy", "CartPole-v1", seed=0, device="cpu", n_steps=512)
     model.learn(_TRAINING_STEPS)
     model.save(file)
     return model

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policyfuzz.density.sequence import DensitySettings
-from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.errors import UsageError
 from policyfuzz.search.guides import FreshnessSettings
-from policyfuzz.search.strategies import DEFAULT_STRATEGY, STRATEGIES, SearchSettings
+from policyfuzz.search.strategies import DEFAULT_STRATEGY, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,6 @@ class CampaignConfig:
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise unknown_name("strategy", self.strategy, STRATEGIES)
         for name, value, least in (
             ("seed", self.seed, 0),
             ("batch", self.batch_size, 1),

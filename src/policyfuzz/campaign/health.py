@@ -140,7 +140,8 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
         "determinism",
         Level.UNHEALTHY,
         f"{np.count_nonzero(~same)} of {len(replayed)} episodes gave another result when run again",
-        "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix",
+        "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix;"
+        " an environment that carries something over to the next episode needs fresh=yes",
     )
 
 

@@ -12,7 +12,6 @@ import click
 from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target
 
 if TYPE_CHECKING:
-    from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.target import Target
 
@@ -79,10 +78,10 @@ def command(
     from policyfuzz.campaign.engine import Campaign
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.listeners import make_listener
-    from policyfuzz.cli.summary import as_dictionary, print_summary
+    from policyfuzz.cli.summary import print_summary
+    from policyfuzz.report.totals import totals
 
     budget = Budget(max_time, max_execs, max_findings)
-    chosen = _given(chosen)
     loaded, store = _resume(request, out, chosen) if resume else _start(request, out, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -95,7 +94,7 @@ def command(
                 click.echo(f"  hint: {diagnosis.hint}", err=True)
         with suppress(BrokenPipeError):  # the exit code tells it too
             if is_json:
-                print_json(as_dictionary(store, campaign.progress, reason.value))
+                print_json(totals(store, campaign.progress, reason.value))
             else:
                 print_summary(results(), store, campaign.progress, reason.value)
     finally:
@@ -106,77 +105,33 @@ def command(
 
 def _start(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of a new campaign."""
-    from policyfuzz.campaign.config import CampaignConfig
-    from policyfuzz.campaign.writer import CampaignWriter
-    from policyfuzz.search.strategies import SearchSettings
+    from policyfuzz.api.stores import new_store
 
     target = request.load()
-    base = CampaignConfig(
-        target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
-    )
-    config = _config(base, target, request.policy, chosen)
-    return target, CampaignWriter.create(out or _next_folder(target.name), config, target.inputs)
+    return target, new_store(target, request.policy, out or _next_folder(target.name), chosen)
 
 
 def _resume(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple["Target", "CampaignWriter"]:
-    """The target, and the store of the campaign to go on with, after making sure that nothing changed."""
-    from policyfuzz.campaign.writer import CampaignWriter
-    from policyfuzz.errors import CampaignError, UsageError
+    """The target, and the store of the campaign to go on with."""
+    from policyfuzz.api.stores import resumed_store
+    from policyfuzz.campaign.reader import CampaignReader
+    from policyfuzz.errors import UsageError
 
     if out is None:
         raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")
-    store = CampaignWriter(out)
-    try:
-        request = replace(request, policy=request.policy or store.config.policy)
-        target = request.load()
-        changes = store.config.differences(_config(store.config, target, request.policy, chosen))
-        changes += store.other_inputs(target.inputs)
-        if changes:
-            raise CampaignError(
-                f"cannot resume {out}: {'; '.join(changes)}",
-                hint="a resumed campaign keeps target, policy and options; start a new one in another folder",
-            )
-    except BaseException:
-        store.close()
-        raise
-    return target, store
-
-
-def _config(
-    base: "CampaignConfig", target: "Target", policy: str | None, chosen: dict[str, Any]
-) -> "CampaignConfig":
-    """The configuration that was asked for; what was not mentioned is as in `base`."""
-
-    def given(**names: str) -> dict[str, Any]:
-        return {field: chosen[option] for field, option in names.items() if option in chosen}
-
-    search = replace(
-        base.search,
-        density=replace(base.search.density, **given(forgetting="gamma", components="components")),
-        freshness=replace(base.search.freshness, **given(quantile="quantile", threshold="tau")),
-        **given(samples="samples", sensitivity="sensitivity"),
-    )
-    return replace(
-        base,
-        target=target.name,
-        policy=target.policy_uri or policy,
-        policy_sha256=target.policy_sha256,
-        search=search,
-        **given(strategy="strategy", seed="seed", batch_size="batch", distinct_radius="radius"),
-    )
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+    request = replace(request, policy=request.policy or CampaignReader(out).config.policy)
+    target = request.load()
+    return target, resumed_store(target, request.policy, out, chosen)
 
 
 def _next_folder(target: str) -> Path:
     """The first free folder campaigns/TARGET-N."""
     from policyfuzz.targets.names import split_options
 
-    if len(target) > _LONG_NAME:
-        target = Path(split_options(target)[0]).name
-    name = re.sub(r"[^A-Za-z0-9.=_-]+", "-", target)
+    if len(target) > _LONG_NAME or "/" in target:
+        base, _ = split_options(target)
+        target = base if "/" not in base else Path(base).name
+    name = re.sub(r"[^A-Za-z0-9.=_-]+", "-", target).strip("-")
     taken = {path.name for path in Path("campaigns").glob(f"{name}-*")}
     number = next(number for number in range(1, len(taken) + 2) if f"{name}-{number}" not in taken)
     return Path("campaigns") / f"{name}-{number}"

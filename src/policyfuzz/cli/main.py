@@ -12,6 +12,7 @@ from policyfuzz.errors import PolicyFuzzError
 #: Verb to what it does; its module is imported only when the verb is used.
 VERBS = {
     "targets": "List the built-in targets.",
+    "init": "Write a target file of your own that runs.",
     "check": "Look at a target before fuzzing it.",
     "fuzz": "Search for inputs that make the policy crash.",
     "status": "Say how a campaign is doing.",

@@ -1,6 +1,5 @@
 """Option types that several verbs share."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -9,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyfuzz.errors import UsageError
+
 if TYPE_CHECKING:
     from policyfuzz.target import Target
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -22,10 +20,12 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip().lower()
-        if not _DURATION.fullmatch(text):
+        from policyfuzz.api.durations import seconds_of
+
+        try:
+            return seconds_of(str(value)) or 0.0
+        except UsageError:
             self.fail(f"{value!r} is not a duration; write 90s, 2m, 1h30m or 12h", param, ctx)
-        return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)([smhd])", text))
 
 
 DURATION = Duration()

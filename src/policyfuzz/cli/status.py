@@ -15,13 +15,14 @@ def command(folder: Path, is_json: bool) -> None:
     from policyfuzz.campaign.database import is_being_written
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.summary import as_dictionary, print_summary
+    from policyfuzz.cli.summary import print_summary
+    from policyfuzz.report.totals import totals
 
     campaign = CampaignReader(folder)
     running = is_being_written(folder)
     stopped = campaign.about.get("stop_reason")
     if is_json:
-        summary = as_dictionary(campaign, campaign.progress(), None if running else stopped)
+        summary = totals(campaign, campaign.progress(), None if running else stopped)
         print_json(summary | {"running": running})
         return
     console = results()

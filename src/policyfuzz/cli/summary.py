@@ -17,32 +17,6 @@ from policyfuzz.policies.uri import needs_trust
 from policyfuzz.report.statistics import wilson_interval
 
 
-def as_dictionary(campaign: CampaignReader, progress: Progress, stop_reason: str | None) -> dict[str, Any]:
-    """The summary that `fuzz --json` and `status --json` print."""
-    config = campaign.config
-    return {
-        "target": config.target,
-        "policy": config.policy,
-        "strategy": config.strategy,
-        "seed": config.seed,
-        "executions": progress.executions,
-        "findings": progress.findings,
-        "distinct_findings": progress.distinct_findings,
-        "flaky_findings": progress.flaky,
-        "unconfirmed_findings": progress.unconfirmed,
-        "errors": progress.errors,
-        "valid_rate": progress.valid_rate,
-        "seconds": progress.seconds,
-        "executions_per_second": progress.executions_per_second,
-        "time_split": progress.time_split,
-        "samples": progress.samples,
-        "sample_crashes": progress.sample_crashes,
-        "corpus": progress.corpus,
-        "stop_reason": stop_reason,
-        "campaign": str(campaign.folder),
-    }
-
-
 def crash_rates(progress: Progress) -> list[str]:
     """Crash rate of the search, and of random sampling with its 95 % interval."""
     lines = []

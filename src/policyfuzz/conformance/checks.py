@@ -78,7 +78,7 @@ def frames_have_the_shapes_they_promise(subject: Subject) -> None:
     _demand(not frame.ended.any(), "an episode is over before its first step")
     rows = np.arange(count)
     for step in range(min(subject.target.horizon, 5)):
-        _check_frame(frame, len(rows), len(simulator.signals), step)
+        _check_frame(frame, len(rows), simulator.signals, step)
         rows, observations = rows[~frame.ended], frame.observations[~frame.ended]
         if step % 2:  # rows may be missing, as they are once episodes have ended
             rows, observations = rows[::2], observations[::2]
@@ -87,16 +87,19 @@ def frames_have_the_shapes_they_promise(subject: Subject) -> None:
         frame = simulator.step(policy.act(observations, rows), rows)
 
 
-def _check_frame(frame: Frame, rows: int, signals: int, step: int) -> None:
+def _check_frame(frame: Frame, rows: int, names: tuple[str, ...], step: int) -> None:
     shapes = {"observations": None, "states": 2, "signals": 2, "rewards": 1, "ended": 1}
     for name, dimensions in shapes.items():
         values: NDArray[Any] = getattr(frame, name)
         fits = len(values) == rows and dimensions in (None, values.ndim)
         _demand(fits, f"{name} have shape {values.shape} for {rows} episodes at step {step}")
-    _demand(frame.signals.shape[1] == signals, f"{frame.signals.shape[1]} signals, but {signals} names")
-    for name in ("states", "signals", "rewards"):
-        finite = bool(np.isfinite(getattr(frame, name)).all())
-        _demand(finite, f"{name} are not finite at step {step}")
+    width = frame.signals.shape[1]
+    _demand(width == len(names), f"{width} signals, but {len(names)} names")
+    for name in ("states", "rewards"):
+        _demand(bool(np.isfinite(getattr(frame, name)).all()), f"{name} are not finite at step {step}")
+    # what an environment tells in its info may be missing
+    own = [column for column, name in enumerate(names) if not name.startswith("info.")]
+    _demand(bool(np.isfinite(frame.signals[:, own]).all()), f"signals are not finite at step {step}")
 
 
 def arguments_are_not_edited(subject: Subject) -> None:
@@ -244,4 +247,4 @@ def _compare(first: Executions, second: Executions, how: str) -> None:
 
 def _demand(holds: bool, complaint: str) -> None:
     if not holds:
-        raise Violation(complaint, "see docs/own-target.md, what must hold")
+        raise Violation(complaint, "see docs/own-simulator.md, what must hold")

@@ -1,11 +1,16 @@
-"""Strategies: named recipes of the same parts."""
+"""Strategies: named recipes of the same parts.
+
+A package adds one of its own by an entry point of the group `policyfuzz.strategies`: its name is that of the
+strategy, and its object a `Strategy`.
+"""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 
 from policyfuzz.density.sequence import DensitySettings
-from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.errors import UsageError, blamed_on, unknown_name
 from policyfuzz.inputs import InputSpace
 from policyfuzz.search.fuzzer import Fuzzer, Parts
 from policyfuzz.search.guides import FreshnessGuide, FreshnessSettings, Guide, ReturnGuide
@@ -61,24 +66,48 @@ STRATEGIES: Mapping[str, Strategy] = {
     "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: ()),
 }
 DEFAULT_STRATEGY = "mixed"
+GROUP = "policyfuzz.strategies"
+
+
+def strategy_names() -> tuple[str, ...]:
+    """All strategies that can be used here: the built-in ones, then those of installed packages."""
+    return tuple(dict.fromkeys([*STRATEGIES, *sorted(entry.name for entry in entry_points(group=GROUP))]))
+
+
+def find_strategy(name: str) -> Strategy:
+    """The strategy called `name`; a built-in one goes before one of a package."""
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        raise unknown_name("strategy", name, strategy_names())
+    entry = next(iter(found))
+    with blamed_on(f"strategy {name} ({entry.value})"):
+        strategy = entry.load()
+    if not isinstance(strategy, Strategy):
+        raise UsageError(
+            f"strategy {name} ({entry.value}) is a {type(strategy).__name__}",
+            "expected a policyfuzz.search.strategies.Strategy",
+        )
+    return strategy
 
 
 def make_fuzzer(
     strategy: str,
-    target: Target,
+    target: Target | InputSpace,
     settings: SearchSettings | None = None,
     seed: int = 0,
     clock: TimeSplit | None = None,
 ) -> Fuzzer:
-    """The fuzzer of the named `strategy` for the inputs of `target`."""
-    if strategy not in STRATEGIES:
-        raise unknown_name("strategy", strategy, STRATEGIES)
+    """The fuzzer of the named `strategy` for the inputs of `target`, or for an input space alone."""
+    recipe = find_strategy(strategy)
     settings, clock = settings or SearchSettings(), clock or TimeSplit()
     parts = Parts(
-        guides=STRATEGIES[strategy].guides(settings, clock),
+        guides=recipe.guides(settings, clock),
         samples=settings.samples,
         probes_mutants=settings.sensitivity == "exact",
-        explored_share=STRATEGIES[strategy].explored_share,
+        explored_share=recipe.explored_share,
     )
-    space: InputSpace = target.inputs
-    return Fuzzer(space, target.solvable, parts, seed, clock)
+    if isinstance(target, InputSpace):
+        return Fuzzer(target, None, parts, seed, clock)
+    return Fuzzer(target.inputs, target.solvable, parts, seed, clock)

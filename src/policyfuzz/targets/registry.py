@@ -110,10 +110,8 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         "policyfuzz.targets.pettingzoo.target",
         "pettingzoo:MODULE, any PettingZoo parallel environment: pettingzoo:mpe2.simple_spread_v3",
         {
-            "oracle": "as for gym:",
-            "input": "as for gym:",
-            "horizon": "as for gym:",
-            "env.NAME": "as for gym:",
+            "reward": "sum, mean or min over the agents, or the name of one (sum)",
+            "oracle, input, horizon, env.NAME, wrap, fresh, render, patience": "as for gym:",
         },
         extra="pettingzoo",
     ),
@@ -164,8 +162,17 @@ def packaged() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
+def _is_registered(name: str) -> bool:
+    """True where gymnasium has an environment of this name."""
+    import gymnasium
+
+    return name in gymnasium.registry
+
+
 def _from_package(base: str, options: dict[str, str], policy: str | None) -> Target:
     found = packaged()
+    if base not in found and _is_registered(base):
+        raise UsageError(f"unknown target {base!r}", hint=f"did you mean gym:{base}?")
     if base not in found:
         raise unknown_name("target", base, {*BUILT_INS, *(f"{name}:" for name in ADAPTERS), *found})
     with blamed_on(f"target {base}"):

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 #: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
 _MOST_STATE_NUMBERS = 64
+#: Numbers of an image that a sketch is made of at most, drawn once: neighbours say much the same.
+_MOST_SKETCHED = 4096
 
 
 def row_type(space: Any) -> np.dtype[Any]:
@@ -54,6 +56,7 @@ class ObservationTable:
         self._shape = self._type.shape
         self._is_record = self._type.names is not None
         numbers = _count(self._type)
+        self._has_floats = _has_floats(self._type)
         self._sketch = _Sketch(numbers) if numbers > _MOST_STATE_NUMBERS else None
 
     def empty(self, count: int) -> NDArray[Any]:
@@ -73,15 +76,16 @@ class ObservationTable:
 
     def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
         """(m, k) the observations as numbers for the density; infinite ones are made large."""
-        flat = _flat(table)
-        if np.isinf(flat).any():
+        flat = _flat(table, None if self._sketch is None else self._sketch.chosen)
+        if self._has_floats and np.isinf(flat).any():
             flat = np.nan_to_num(flat, nan=np.nan, posinf=1e9, neginf=-1e9)
         return flat if self._sketch is None else self._sketch(flat)
 
     def is_nan(self, table: NDArray[Any]) -> NDArray[np.bool_]:
         """(m,) True where an observation has a NaN in it."""
-        flat = _flat(table)
-        return np.asarray(np.isnan(flat).any(axis=1))
+        if not self._has_floats:
+            return np.zeros(len(table), np.bool_)
+        return np.asarray(np.isnan(_flat(table)).any(axis=1))
 
     def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
         """(m,) True where an observation is not in its space."""
@@ -123,13 +127,22 @@ def _count(kind: np.dtype[Any]) -> int:
     return 0 if kind.base.kind == "O" else int(np.prod(kind.shape, dtype=np.int64))
 
 
-def _flat(table: NDArray[Any]) -> NDArray[np.float64]:
-    """(m, k) all numbers of the observations."""
+def _has_floats(kind: np.dtype[Any]) -> bool:
+    """True where an observation of the type can hold NaN."""
+    if kind.names is not None and kind.fields is not None:
+        return any(_has_floats(kind.fields[name][0]) for name in kind.names)
+    return kind.base.kind == "f"
+
+
+def _flat(table: NDArray[Any], chosen: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """(m, k) all numbers of the observations, or the `chosen` ones."""
     if table.dtype.names is not None:
-        return np.concatenate([_flat(table[name]) for name in table.dtype.names], axis=1)
+        flat = np.concatenate([_flat(table[name]) for name in table.dtype.names], axis=1)
+        return flat if chosen is None else flat[:, chosen]
     if table.dtype.kind == "O":
         return np.empty((len(table), 0))
-    return table.reshape(len(table), -1).astype(np.float64)
+    rows = table.reshape(len(table), -1)
+    return (rows if chosen is None else rows[:, chosen]).astype(np.float64)
 
 
 class _Sketch:
@@ -142,12 +155,12 @@ class _Sketch:
     def __init__(self, numbers: int) -> None:
         self.size = _MOST_STATE_NUMBERS // 2
         rng = np.random.default_rng(numbers)
-        self._order = rng.permutation(numbers)
-        self._signs = rng.choice([-1.0, 1.0], numbers)
-        self._starts = np.linspace(0, numbers, self.size, endpoint=False).astype(np.int64)
-        self._scale = 1.0 / np.sqrt(numbers / self.size)
+        self.chosen = rng.permutation(numbers)[:_MOST_SKETCHED]
+        count = len(self.chosen)
+        self._signs = rng.choice([-1.0, 1.0], count)
+        self._starts = np.linspace(0, count, self.size, endpoint=False).astype(np.int64)
+        self._scale = np.sqrt(self.size / count)
 
     def __call__(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(m, size) of `flat` (m, numbers)."""
-        signed = flat[:, self._order] * self._signs
-        return np.asarray(np.add.reduceat(signed, self._starts, axis=1) * self._scale)
+        """(m, size) of the `chosen` numbers `flat` (m, k)."""
+        return np.asarray(np.add.reduceat(flat * self._signs, self._starts, axis=1) * self._scale)

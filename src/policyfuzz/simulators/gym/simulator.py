@@ -72,7 +72,7 @@ class GymSimulator:
                     table.begin(row, observation, info, self._info_keys)
                 except PolicyFuzzError:
                     raise
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     table.fail(row, self._failed(row, error))
                 self._watchdog.beats += 1
         return self._frame(table, np.arange(len(inputs)))
@@ -90,7 +90,7 @@ class GymSimulator:
                     table.put(position, observation, reward, terminated, truncated, info, self._info_keys)
                 except PolicyFuzzError:
                     raise
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     table.fail(position, self._failed(row, error))
                 self._watchdog.beats += 1
         return self._frame(table, rows)
@@ -109,7 +109,7 @@ class GymSimulator:
             seat = self._seats[row] = Seat(self._make(), self._start)
         return seat
 
-    def _failed(self, row: int, error: Exception) -> EpisodeError:
+    def _failed(self, row: int, error: BaseException) -> EpisodeError:
         """What to say of an environment that raised `error`; it is not used again."""
         self._seats[row] = None
         if isinstance(error, StateNotKept):
@@ -185,7 +185,7 @@ class StepTable:
             # a limit that is reached in the very step in which the episode ends by itself has cut nothing
             self.signals[row, 0], self.signals[row, 1] = bool(terminated), not terminated
         for column, key in enumerate(info_keys, start=3):
-            self.signals[row, column] = as_number(info.get(key))
+            self.signals[row, column] = as_number((info or {}).get(key))
 
     def fail(self, row: int, error: EpisodeError) -> None:
         """Note that row `row` has ended in an `error`; its numbers mean nothing."""

@@ -5,9 +5,10 @@ import importlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from policyfuzz.code_files import load_attribute
+from policyfuzz.code_files import load_attribute, load_file
 from policyfuzz.errors import MissingExtra, PolicyFuzzError, TargetCodeError, UsageError
 from policyfuzz.extras import install_hint
 
@@ -25,7 +26,7 @@ _EXTRA_FOR = {"box2d": "box2d", "mujoco": "mujoco", "pygame": "gym", "minigrid":
 class Environment:
     """How to make one environment object, with its wrappers."""
 
-    id: str  #: as registered, perhaps after module:, or module:attribute or FILE.py:attribute
+    id: str  #: as registered, perhaps after module: or FILE.py:, or module:attribute or FILE.py:attribute
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()  #: module:class, the innermost first
     max_steps: int | None = None  #: instead of the limit that is registered
@@ -53,7 +54,9 @@ class Environment:
         if own is None:
             _hush_mujoco(gymnasium.registry.get(self.id))
             limit = {} if self.max_steps is None else {"max_episode_steps": self.max_steps}
-            return gymnasium.make(self.id, disable_env_checker=True, **limit, **kwargs)
+            module, _, name = self.id.rpartition(":")
+            registered = name if module.endswith(".py") else self.id
+            return gymnasium.make(registered, disable_env_checker=True, **limit, **kwargs)
         env = own(**kwargs)
         if not isinstance(env, gymnasium.Env):
             raise UsageError(f"{self.id} gave {type(env).__name__}, expected a gymnasium.Env")
@@ -65,7 +68,10 @@ class Environment:
 
         module, _, name = self.id.rpartition(":")
         if module.endswith(".py"):
-            return load_attribute(self.id, "environment")
+            if name.isidentifier():
+                return load_attribute(self.id, "environment")
+            load_file(Path(module), "environment")  # which registers it
+            return None
         self._import_package(module or self.id)
         if name in gymnasium.registry or not module:
             return None
@@ -97,8 +103,9 @@ class Environment:
         import gymnasium
 
         text = str(error)
-        unknown = (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv)
-        if isinstance(error, unknown):
+        if isinstance(error, gymnasium.error.DeprecatedEnv):
+            return UsageError(f"gymnasium cannot make {self.id!r}: {text}")
+        if isinstance(error, gymnasium.error.UnregisteredEnv):
             return UsageError(
                 f"gymnasium cannot make {self.id!r}: {text}",
                 hint="an environment of your own is named gym:module:Name-v0, gym:module:Class or"
@@ -111,7 +118,10 @@ class Environment:
         if isinstance(error, TypeError) and self.kwargs:
             given = ", ".join(f"env.{name}" for name in self.kwargs)
             return UsageError(f"cannot make {self.id!r} with {given}: {text}", "check the names and values")
-        return TargetCodeError.of(f"environment {self.id}", error)
+        hint = "if it cannot draw itself after all: render=no" if self.is_rendered else ""
+        if isinstance(error, TypeError) and "required" in text:
+            hint = "give it what it asks for: env.NAME=VALUE"
+        return TargetCodeError.of(f"environment {self.id}", error, hint)
 
 
 def _hush_mujoco(spec: Any) -> None:

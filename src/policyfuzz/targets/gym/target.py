@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from policyfuzz.code_files import absolute_name
-from policyfuzz.errors import PolicyError
+from policyfuzz.errors import PolicyError, UnhealthyTarget, UsageError
 from policyfuzz.oracles import language
 from policyfuzz.oracles.defaults import SUCCESS_KEYS, NominalEpisodes, default_oracle
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
@@ -53,6 +53,9 @@ def build_target(
 ) -> Target:
     """The target of the environments that `make_env` gives; `base` is its name without options."""
     env = make_env()
+    for space in ("observation_space", "action_space"):
+        if getattr(env, space, None) is None:
+            raise UsageError(f"{base} has no {space}", "an environment declares both of its spaces")
     limit = _limit(env)
     horizon = LIMITLESS if limit is None else limit
     start = find_start(env, read_changes(options.get("input", "")))
@@ -91,7 +94,8 @@ def build_target(
             *limit_notes(limit, settings["endless_after"]),
         ),
     )
-    checks = GymChecks(loaded, lambda: RandomActions(env.action_space), nominal, language.info_keys(text))
+    random = partial(RandomActions, env.action_space)
+    checks = GymChecks(loaded, random, nominal, language.info_keys(text), "horizon" in options)
     return replace(target, further_checks=checks.of(target))
 
 
@@ -128,8 +132,12 @@ def _limit(env: Any) -> int | None:
         if isinstance(limit, int):
             return limit
         layer = getattr(layer, "env", None)
-    spec = env.spec
-    return None if spec is None else spec.max_episode_steps
+    if env.spec is not None and env.spec.max_episode_steps is not None:
+        return int(env.spec.max_episode_steps)
+    # MiniGrid counts for itself; BabyAI chooses another limit for every mission
+    base = env.unwrapped
+    counts = any(cls.__name__ == "MiniGridEnv" for cls in type(base).__mro__)
+    return int(base.max_steps) if counts and getattr(base, "fixed_max_steps", True) else None
 
 
 def _policy(uri: str | None, spaces: Spaces, trust: bool) -> LoadedPolicy:
@@ -147,7 +155,13 @@ def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalE
     if text is not None:
 
         def quantile(share: float) -> float:
-            return float(np.quantile(nominal().returns, share))
+            returns = nominal().returns
+            if len(returns) == 0:
+                raise UnhealthyTarget(
+                    "no episode from the environment's own reset could be run, so there are no quantiles",
+                    hint="check --oracle terminated says what is wrong",
+                )
+            return float(np.quantile(returns, share))
 
         return language.resolved(text, quantile), "as you asked"
     if start.oracle is not None:

@@ -1,0 +1,124 @@
+"""What a campaign has come to, as tables for Python and notebooks."""
+
+import html
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from policyfuzz import extras
+from policyfuzz.api.replays import Replayed
+from policyfuzz.campaign.reader import CampaignReader
+from policyfuzz.campaign.records import CONFIRMED, Progress
+from policyfuzz.report.totals import totals
+from policyfuzz.target import Target
+from policyfuzz.triage.replay import replay, replay_on
+
+#: Findings that a notebook shows.
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A campaign that has ended, or goes on elsewhere: reads its folder whenever it is asked."""
+
+    folder: Path
+    target: Target | None = None  #: None: rebuilt by its name where it is needed
+    trust: bool = False  #: in files that can run code while they are loaded
+    _campaign: CampaignReader = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_campaign", CampaignReader(self.folder))
+
+    @property
+    def progress(self) -> Progress:
+        """All totals."""
+        return self._campaign.progress()
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why it stopped: max-time, max-execs, max-findings or interrupted; None while it runs."""
+        return next((row["value"] for row in self._campaign.iterate("about", "name = 'stop_reason'")), None)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The totals that matter, as `policyfuzz status --json` has them."""
+        return totals(self._campaign, self.progress, self.stop_reason)
+
+    @property
+    def findings(self) -> Any:
+        """A pandas DataFrame with a row for each confirmed finding, under its number; inputs by name."""
+        return self._frame("findings", f"status = '{CONFIRMED}'")
+
+    @property
+    def errors(self) -> Any:
+        """A pandas DataFrame with a row for each episode that could not be run to its end."""
+        return self._frame("errors")
+
+    @property
+    def history(self) -> Any:
+        """A pandas DataFrame with the totals after each batch."""
+        return self._frame("batches")
+
+    def rows(self, status: str | None = CONFIRMED) -> list[dict[str, Any]]:
+        """The findings as dictionaries; `status` may be "new" or "flaky" too, or None for all."""
+        where = "1" if status is None else f"status = '{status}'"
+        return self._rows("findings", where)
+
+    def replay(self, finding: int) -> Replayed:
+        """Run the finding of this number again."""
+        found = self._campaign.finding(finding)
+        if self.target is None:
+            return Replayed(replay(self._campaign, found, trust=self.trust), self.folder)
+        return Replayed(replay_on(self.target, found), self.folder)
+
+    def _rows(self, table: str, where: str = "1") -> list[dict[str, Any]]:
+        rows = list(self._campaign.iterate(table, where))
+        choices = {
+            str(dimension["column"]): json.loads(dimension["options"])
+            for dimension in self._campaign.dimensions
+            if dimension["options"]
+        }
+        for row in rows if table != "batches" else ():
+            row |= {column: names[int(row[column])] for column, names in choices.items()}
+            if "is_distinct" in row:
+                row["is_distinct"] = bool(row["is_distinct"])
+        return rows
+
+    def _frame(self, table: str, where: str = "1") -> Any:
+        pandas = extras.load("pandas", "pandas")
+        columns = self._campaign.columns(table)
+        return pandas.DataFrame(self._rows(table, where), columns=columns).set_index("id")
+
+    def __repr__(self) -> str:
+        config, now = self._campaign.config, self.progress
+        return (
+            f"{config.target}: {now.findings:,} findings, {now.distinct_findings:,} of them distinct, in"
+            f" {now.executions:,} episodes ({now.seconds:.1f} s); campaign {self.folder}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = sorted(self.rows(), key=lambda row: not row["is_distinct"])[:_SHOWN]
+        inputs = [str(dimension["column"]) for dimension in self._campaign.dimensions]
+        columns = ["id", "kind", "crash_step", "return", *inputs]
+        return f"<p>{html.escape(repr(self))}</p>{_html_table(columns, rows)}"
+
+
+def open_result(folder: str | os.PathLike[str], trust: bool = False) -> Result:
+    """The campaign in `folder`, whoever ran it; `trust` in what its policy is loaded from, for replays."""
+    return Result(Path(folder), trust=trust)
+
+
+def _html_table(columns: list[str], rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{_cell(row[column])}</td>' for column in columns)}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else html.escape(str(value))

@@ -1,0 +1,142 @@
+"""From whatever a user has in hand to a target."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from policyfuzz.api.live_environments import live_environment
+from policyfuzz.api.live_policies import digest, label, live_policy, plain_policy
+from policyfuzz.errors import UsageError
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.target import Target
+from policyfuzz.targets.names import joined, split_options
+from policyfuzz.targets.registry import ADAPTERS, IN_MEMORY, load_target
+
+#: What to vary: text as for --input, a file, or bounds and values by name.
+Input = str | Path | Mapping[str, Any]
+
+
+def as_target(
+    target: Any,
+    policy: Any = None,
+    *,
+    oracle: str | None = None,
+    input: Input | None = None,  # noqa: A002 - as --input on the command line
+    horizon: int | None = None,
+    trust: bool = False,
+) -> Target:
+    """The target that `target` is or names, acted in by `policy`.
+
+    `target` is a name as on the command line, a `Target`, a class of Gymnasium environments, or a function
+    that makes an environment or a target. `policy` is a URI, a model of stable-baselines3, a function of one
+    observation or of a batch, or an object with `predict`, or with `begin` and `act`. `oracle`, `input` and
+    `horizon` are as on the command line; `input` may be bounds and values by name too.
+    """
+    if horizon is not None and horizon < 1:
+        raise UsageError(f"horizon is {horizon}, expected 1 or more")
+    policy = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
+    said = {"oracle": _text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
+    options = {name: value for name, value in said.items() if value}
+    if isinstance(target, str):
+        return _named(target, policy, options, trust)
+    if not isinstance(target, Target):
+        target = live_environment(target, horizon)
+    if isinstance(target, Target):
+        return _given(target, policy, options)
+    from policyfuzz.targets.gym.target import build_target
+
+    def load(spaces: Spaces) -> LoadedPolicy:
+        return _loaded(policy, spaces, trust)
+
+    built = build_target(f"{IN_MEMORY}:{target.name}", target, load, options)
+    return built if _is_uri(policy) else replace(built, policy_uri=None)
+
+
+def _named(name: str, policy: Any, options: dict[str, str], trust: bool) -> Target:
+    base, own = split_options(name)
+    whole = joined(base, own | options)
+    if policy is None or _is_uri(policy):
+        return load_target(whole, policy, trust)
+    kind, _, rest = base.partition(":")
+    if kind not in ADAPTERS or not rest:
+        return _given(load_target(whole, None, trust), policy, {})
+    if kind != "gym":
+        raise UsageError(
+            f"{name} cannot be given a {type(policy).__name__} as its policy", "name the policy by a URI"
+        )
+    from policyfuzz.targets.gym.target import build_target, environment_of
+
+    environment = environment_of(rest, own | options)
+    built = build_target(
+        f"{IN_MEMORY}:{rest}", environment, lambda spaces: live_policy(policy, spaces), own | options
+    )
+    return replace(built, policy_uri=None)
+
+
+def _given(target: Target, policy: Any, options: dict[str, str]) -> Target:
+    """`target` itself, with its own policy or with one of this process."""
+    if options:
+        raise UsageError(
+            f"a Target has its {' and '.join(options)} already",
+            "change it with dataclasses.replace(target, ...)",
+        )
+    if policy is None:
+        return target
+    if _is_uri(policy):
+        raise UsageError(
+            f"a Target has its policy already, and was given {policy!r}",
+            "load it in the function that makes the target",
+        )
+    return replace(
+        target,
+        name=f"{IN_MEMORY}:{target.name}",
+        policy=plain_policy(policy),
+        policy_name=label(policy),
+        policy_uri=None,
+        policy_sha256=digest(policy),
+    )
+
+
+def _loaded(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:
+    from policyfuzz.policies.uri import load_policy
+
+    if policy is None:
+        raise UsageError(
+            "no policy was given", 'name one: policy="sb3:model.zip", or give a model or function'
+        )
+    return load_policy(policy, spaces, trust) if _is_uri(policy) else live_policy(policy, spaces)
+
+
+def _is_uri(policy: Any) -> bool:
+    return isinstance(policy, str)
+
+
+def _text(oracle: Any) -> str:
+    if oracle is not None and not isinstance(oracle, str):
+        raise UsageError(
+            f"oracle is a {type(oracle).__name__}, expected text",
+            "such as 'terminated | return<100'; an oracle object goes into a policyfuzz.Target",
+        )
+    return oracle or ""
+
+
+def _input_text(given: Input | None) -> str:
+    """`given` as the command line takes it."""
+    if given is None:
+        return ""
+    if isinstance(given, str | Path):
+        return str(given)
+    return ";".join(f"{name}={_bounds_text(name, value)}" for name, value in given.items())
+
+
+def _bounds_text(name: str, value: Any) -> str:
+    if not isinstance(value, tuple | list):
+        return str(value)
+    if len(value) != 2:
+        raise UsageError(
+            f"the bounds of {name} are {value!r}", "expected (low, high), or one value to fix it"
+        )
+    low, high = (bound.item() if hasattr(bound, "item") else bound for bound in value)  # numpy's numbers too
+    return f"{low!r}..{high!r}"

@@ -1,0 +1,32 @@
+"""What a campaign has come to, in plain values."""
+
+from typing import Any
+
+from policyfuzz.campaign.reader import CampaignReader
+from policyfuzz.campaign.records import Progress
+
+
+def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None) -> dict[str, Any]:
+    """The totals that matter, for programs."""
+    config = campaign.config
+    return {
+        "target": config.target,
+        "policy": config.policy,
+        "strategy": config.strategy,
+        "seed": config.seed,
+        "executions": progress.executions,
+        "findings": progress.findings,
+        "distinct_findings": progress.distinct_findings,
+        "flaky_findings": progress.flaky,
+        "unconfirmed_findings": progress.unconfirmed,
+        "errors": progress.errors,
+        "valid_rate": progress.valid_rate,
+        "seconds": progress.seconds,
+        "executions_per_second": progress.executions_per_second,
+        "time_split": progress.time_split,
+        "samples": progress.samples,
+        "sample_crashes": progress.sample_crashes,
+        "corpus": progress.corpus,
+        "stop_reason": stop_reason,
+        "campaign": str(campaign.folder),
+    }

@@ -1,0 +1,1 @@
+"""PettingZoo parallel environments as a simulator: many environment objects in lock-step."""

@@ -1,0 +1,1 @@
+"""Any PettingZoo parallel environment as a target."""

@@ -1,0 +1,112 @@
+"""Which policy acts for which agent: one for all, or WHO=URI;WHO=URI for agents or groups of them."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from policyfuzz.errors import PolicyError, UsageError, unknown_name
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.uri import load_policy
+from policyfuzz.simulators.pettingzoo.agents import Agents
+from policyfuzz.targets.pettingzoo.joint_policy import JointPolicy
+
+#: WHO in front of a URI, whose own equals signs come after its scheme.
+_WHO = re.compile(r"([^:=?]+)=(.+)", re.S)
+#: What tells the members of a group apart: adversary_0, adversary_1.
+_NUMBER = re.compile(r"[_-]?\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A policy, and the agents that it acts for."""
+
+    who: str  #: as the user wrote it; empty for all that are not named
+    columns: tuple[int, ...]  #: positions of its agents
+    loaded: LoadedPolicy
+
+
+def load_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
+    """The policies of `text`, each loaded for the spaces of its agents."""
+    uris = _uris(text, agents)
+    columns: dict[str, list[int]] = {}
+    for column, name in enumerate(agents.names):
+        who = next((who for who in (name, _group(name), "") if who in uris), None)
+        if who is None:
+            raise PolicyError(
+                f"no policy was given for {name}",
+                hint=f"add --policy {name}=URI, or one for all: --policy URI",
+            )
+        columns.setdefault(who, []).append(column)
+    return [
+        Share(who, tuple(found), load_policy(uris[who], _common_spaces(agents, found), trust))
+        for who, found in columns.items()
+    ]
+
+
+def joint_policy(shares: Sequence[Share], agents: Agents, recorded_return: float | None) -> LoadedPolicy:
+    """All of `shares` as one policy."""
+    parts = [(share.loaded, share.columns) for share in shares]
+    named = [(share.who, share.loaded) for share in shares]
+    is_single = len(shares) == 1
+    digests = sorted(f"{who}={loaded.sha256}" for who, loaded in named)
+    return LoadedPolicy(
+        make=lambda: JointPolicy(agents, [(loaded.make(), columns) for loaded, columns in parts]),
+        name=", ".join(f"{who}: {loaded.name}" if who else loaded.name for who, loaded in named),
+        uri=";".join(f"{who}={loaded.uri}" if who else loaded.uri for who, loaded in named),
+        sha256=named[0][1].sha256 if is_single else hashlib.sha256(";".join(digests).encode()).hexdigest(),
+        recorded_return=recorded_return,
+        notes=tuple(dict.fromkeys(note for _, loaded in named for note in loaded.notes)),
+    )
+
+
+def _uris(text: str | None, agents: Agents) -> dict[str, str]:
+    """Who to URI; the empty name stands for all that are not named."""
+    uris: dict[str, str] = {}
+    known = {*agents.names, *map(_group, agents.names)}
+    for part in filter(None, map(str.strip, (text or "").split(";"))):
+        found = _WHO.fullmatch(part)
+        who, uri = (found[1].strip(), found[2].strip()) if found else ("", part)
+        if who and who not in known:
+            raise unknown_name("agent", who, known)
+        if who in uris:
+            raise UsageError(f"two policies were given for {who or 'all agents'}: {uris[who]} and {uri}")
+        uris[who] = uri
+    if not uris:
+        raise PolicyError(
+            "no policy was given",
+            hint="one for all agents: --policy sb3:model.zip; or one for each:"
+            f" --policy {agents.names[0]}=sb3:a.zip --policy {agents.names[-1]}=py:b.py:act",
+        )
+    return uris
+
+
+def _group(name: str) -> str:
+    """The name of an agent without its number."""
+    return _NUMBER.sub("", name) or name
+
+
+def _common_spaces(agents: Agents, columns: Iterable[int]) -> Spaces:
+    """The spaces of all agents at `columns`, which must be equal."""
+    kinds: list[tuple[Spaces, list[str]]] = []
+    for column in columns:
+        spaces = Spaces(agents.observation_spaces[column], agents.action_spaces[column])
+        alike = next((names for known, names in kinds if known == spaces), None)
+        if alike is None:
+            kinds.append((spaces, [agents.names[column]]))
+        else:
+            alike.append(agents.names[column])
+    if len(kinds) > 1:
+        listed = "".join(
+            f"\n  {', '.join(names)}: observations {spaces.observation}, actions {spaces.action}"
+            for spaces, names in kinds
+        )
+        each = " ".join(f"--policy {_short(names)}=URI" for _, names in kinds)
+        raise PolicyError(f"one policy cannot act for agents with different spaces:{listed}", f"give {each}")
+    return kinds[0][0]
+
+
+def _short(names: list[str]) -> str:
+    """What stands for `names` on a command line."""
+    groups = {_group(name) for name in names}
+    return groups.pop() if len(groups) == 1 else names[0]

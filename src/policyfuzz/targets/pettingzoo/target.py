@@ -1,0 +1,160 @@
+"""From the name of a PettingZoo parallel environment and its policies to a target."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+from policyfuzz.errors import unknown_name
+from policyfuzz.oracles import language
+from policyfuzz.oracles.defaults import NominalEpisodes
+from policyfuzz.simulators.gym.input_changes import read_changes
+from policyfuzz.simulators.gym.seed_start import SeedStart
+from policyfuzz.simulators.pettingzoo.agents import Agents
+from policyfuzz.simulators.pettingzoo.contacts import COLLISIONS, CountsContacts
+from policyfuzz.simulators.pettingzoo.find_start import find_parallel_start
+from policyfuzz.simulators.pettingzoo.simulator import (
+    REWARDS,
+    ParallelSimulator,
+    RenderedParallelSimulator,
+)
+from policyfuzz.simulators.pettingzoo.world_start import is_particle_world
+from policyfuzz.target import Target
+from policyfuzz.targets.gym.checks import GymChecks
+from policyfuzz.targets.gym.environment import literal
+from policyfuzz.targets.gym.nominal import RandomActions, nominal_episodes
+from policyfuzz.targets.gym.target import (
+    LIMITLESS,
+    LONGEST,
+    SAMPLES,
+    absolute_options,
+    chosen_oracle,
+    frames_per_second,
+    limit_notes,
+    nominal_keys,
+    oracle_settings,
+    simulator_settings,
+)
+from policyfuzz.targets.names import check_options, joined
+from policyfuzz.targets.options import choice, number
+from policyfuzz.targets.pettingzoo.environment import ParallelEnvironment, full_name
+from policyfuzz.targets.pettingzoo.joint_policy import JointPolicy
+from policyfuzz.targets.pettingzoo.policies import Share, joint_policy, load_shares
+
+_OPTIONS = ("oracle", "input", "horizon", "env.", "reward", "wrap", "fresh", "render", "patience")
+
+
+def make_target(rest: str, options: Mapping[str, str], policy: str | None, trust: bool = False) -> Target:
+    """The target of the environment called `rest`, acted in by the policies of these URIs."""
+    check_options("pettingzoo", options, _OPTIONS)
+    name = full_name(rest)
+    horizon = number(options, "horizon", 1, int, 1, LONGEST) if "horizon" in options else None
+    make_env = _environment(name, options, horizon)
+    env = make_env()
+    agents = Agents.of(env)
+    reward = _reward(options, agents)
+    limit = horizon or _limit(env)
+    steps = limit or LIMITLESS
+    shares = load_shares(policy, agents, trust)
+    loaded = joint_policy(shares, agents, _recorded_return(shares, agents, reward))
+    start = find_parallel_start(env, read_changes(options.get("input", "")))
+    kind = (
+        RenderedParallelSimulator if getattr(env, "render_mode", None) == "rgb_array" else ParallelSimulator
+    )
+    simulate = partial(kind, reward=reward, cut_after=horizon)
+    settings = simulator_settings(options)
+
+    @cache
+    def nominal() -> NominalEpisodes:
+        simulator = simulate(make_env, SeedStart(), nominal_keys(options, start), **settings)
+        return nominal_episodes(simulator, loaded.make(), steps)
+
+    text, reason = chosen_oracle(options.get("oracle"), start, nominal)
+    info_keys = language.info_keys(text)
+    settings |= oracle_settings(text, limit)
+    target = Target(
+        name=joined(f"pettingzoo:{name}", absolute_options({**options, "oracle": text})),
+        inputs=start.inputs,
+        simulator=lambda: simulate(_told_of_contacts(make_env, env, info_keys), start, info_keys, **settings),
+        policy=loaded.make,
+        oracle=language.parse(text),
+        horizon=steps,
+        policy_name=loaded.name,
+        policy_uri=loaded.uri,
+        policy_sha256=loaded.sha256,
+        solvable=getattr(start, "solvable", None),
+        samples=SAMPLES,
+        film_steps_per_second=frames_per_second(env),
+        notes=(
+            f"agents: {', '.join(agents.names)}",
+            f"input: {start.label}",
+            f"oracle: {text}, {reason}",
+            f"reward: {_in_words(reward)}",
+            *loaded.notes,
+            *limit_notes(limit, settings["endless_after"]),
+        ),
+    )
+    return replace(target, further_checks=GymChecks(loaded, lambda: _random(agents), nominal).of(target))
+
+
+def _environment(name: str, options: Mapping[str, str], horizon: int | None) -> ParallelEnvironment:
+    """How to make the environment: with its own time limit set, and with pictures, where it takes that."""
+    given = {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")}
+    environment = ParallelEnvironment(name, given, tuple(filter(None, options.get("wrap", "").split(";"))))
+    if horizon is not None and "max_cycles" not in given and environment.takes(max_cycles=horizon):
+        environment = replace(environment, kwargs={**environment.kwargs, "max_cycles": horizon})
+    is_wanted = choice(options, "render", ("yes", "no")) == "yes"
+    if not is_wanted or "render_mode" in given:
+        return environment
+    env = environment()
+    can_render = "rgb_array" in (env.metadata or {}).get("render_modes", ())
+    env.close()
+    if can_render and environment.takes(render_mode="rgb_array"):
+        return replace(environment, kwargs={**environment.kwargs, "render_mode": "rgb_array"})
+    return environment
+
+
+def _told_of_contacts(make_env: Callable[[], Any], env: Any, info_keys: Sequence[str]) -> Callable[[], Any]:
+    """Environments that count collisions, where it is asked for and they do not do so by themselves."""
+    is_asked = any(key.rpartition(".")[2] == COLLISIONS for key in info_keys)
+    return (lambda: CountsContacts(make_env())) if is_asked and is_particle_world(env.unwrapped) else make_env
+
+
+def _limit(env: Any) -> int | None:
+    """Steps after which the environment ends an episode by itself, None where nobody knows."""
+    limit = getattr(env.unwrapped, "max_cycles", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _reward(options: Mapping[str, str], agents: Agents) -> str:
+    reward = options.get("reward", "sum")
+    if reward not in REWARDS and reward not in agents.names:
+        raise unknown_name("reward", reward, (*REWARDS, *agents.names))
+    return reward
+
+
+def _in_words(reward: str) -> str:
+    if reward not in REWARDS:
+        return f"that of {reward}"
+    what = {"sum": "the sum", "mean": "the mean", "min": "the lowest"}[reward]
+    return f"{what} over all agents; reward=sum, mean, min or the name of one agent changes it"
+
+
+def _recorded_return(shares: list[Share], agents: Agents, reward: str) -> float | None:
+    """What the episodes of a shared policy returned in training, where each agent's was one of its own."""
+    recorded = shares[0].loaded.recorded_return
+    if len(shares) > 1 or recorded is None or reward not in ("sum", "mean"):
+        return None
+    return recorded * len(agents) if reward == "sum" else recorded
+
+
+def _random(agents: Agents) -> JointPolicy:
+    """Acts at random; agents with one action space draw from it in turn."""
+    columns: list[tuple[Any, list[int]]] = []
+    for column, space in enumerate(agents.action_spaces):
+        alike = next((found for known, found in columns if known == space), None)
+        if alike is None:
+            columns.append((space, [column]))
+        else:
+            alike.append(column)
+    return JointPolicy(agents, [(RandomActions(space), tuple(found)) for space, found in columns])

@@ -1,0 +1,170 @@
+"""Environments and policies that exist in this process only."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import policyfuzz as pf
+from policyfuzz.errors import TargetCodeError, UsageError
+
+gymnasium = pytest.importorskip("gymnasium", reason="gymnasium")
+
+
+class Corridor(gymnasium.Env):
+    """Walks along a corridor by its action; beyond 3 there is a pit. The start is an option."""
+
+    metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (1,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+    reset_options_space = gymnasium.spaces.Dict({"start": gymnasium.spaces.Box(-4.0, 2.0, (), np.float64)})
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.time = float((options or {}).get("start", 0.0)), 0
+        return np.array([self.place]), {}
+
+    def step(self, action):
+        self.place += 0.1 if action else -0.1
+        self.time += 1
+        return np.array([self.place]), -abs(self.place), self.place > 3, self.time >= 30, {}
+
+    def render(self):
+        picture = np.zeros((40, 80, 3), np.uint8)
+        picture[:, int(np.clip(40 + 8 * self.place, 0, 79))] = 255
+        return picture
+
+
+def brave(observation):
+    """Goes on where it should turn, from 0.5 on."""
+    return int(observation[0] > 0.5)
+
+
+def brave_batch(observations):
+    return (observations[:, 0] > 0.5).astype(np.int64)
+
+
+class Brave:
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        return brave(observation), None
+
+
+class Protocol:
+    def begin(self, count): ...
+
+    def act(self, observations, rows):
+        return brave_batch(observations)
+
+
+def fuzz(target=Corridor, policy=brave, **options):
+    return pf.fuzz(target, policy, **({"oracle": "terminated", "max_execs": 200, "horizon": 40} | options))
+
+
+FORMS = ["one", "batch", "predict", "object", "class"]
+
+
+@pytest.mark.parametrize("policy", [brave, brave_batch, Brave(), Protocol(), Protocol], ids=FORMS)
+def test_any_form_of_a_policy_gives_the_same_findings(policy):
+    expected, found = fuzz().rows(), fuzz(policy=policy).rows()
+    assert [row["start"] for row in found] == [row["start"] for row in expected] != []
+
+
+def test_class_and_function_that_make_an_environment_give_the_same_findings():
+    of_class, of_function = fuzz(), fuzz(lambda: Corridor())
+    assert of_class.summary["target"].startswith("python:Corridor")
+    assert [row["start"] for row in of_function.rows()] == [row["start"] for row in of_class.rows()] != []
+    assert all(row["start"] + 0.6 > 0.5 for row in of_class.rows())
+
+
+def test_bounds_are_given_by_name_and_numpy_numbers_are_numbers():
+    result = fuzz(input={"start": (np.float64(0.0), 1)})
+    assert result.progress.findings
+    assert all(0 <= row["start"] <= 1 for row in result.rows())
+    with pytest.raises(UsageError, match=r"expected \(low, high\)"):
+        fuzz(input={"start": (0, 1, 2)})
+
+
+def test_finding_is_replayed_and_filmed_in_this_process(tmp_path):
+    replayed = fuzz().replay(1)
+    assert replayed.is_identical
+    film = replayed.film(tmp_path / "one.gif")
+    assert "data:image/gif;base64," in film._repr_html_()
+
+
+def test_same_policy_resumes_and_another_one_does_not(tmp_path):
+    fuzz(out=tmp_path / "c")
+    assert fuzz(out=tmp_path / "c", resume=True, max_execs=300).progress.executions == 300
+    with pytest.raises(pf.PolicyFuzzError, match="policy_sha256 was"):
+        fuzz(policy=brave_batch, out=tmp_path / "c", resume=True, max_execs=400)
+
+
+def test_object_of_a_registered_environment_is_made_again():
+    env = gymnasium.make("CartPole-v1")
+    result = pf.fuzz(env, lambda observation: int(observation[2] > 0), max_execs=60, force=True)
+    assert result.progress.executions == 60
+
+
+def test_object_without_a_name_asks_for_its_class():
+    with pytest.raises(UsageError, match="a batch of episodes needs many"):
+        fuzz(Corridor())
+
+
+def test_function_that_makes_no_environment_is_told():
+    with pytest.raises(UsageError, match="gave int, expected a gymnasium"):
+        fuzz(lambda: 3)
+    with pytest.raises(TargetCodeError, match="ZeroDivisionError"):
+        fuzz(lambda: 1 / 0)
+    with pytest.raises(UsageError, match="no policy was given"):
+        fuzz(policy=None)
+
+
+def test_what_looks_like_an_argument_and_is_none_is_told(tmp_path):
+    with pytest.raises(UsageError, match="horizon is 0"):
+        fuzz(horizon=0)
+    with pytest.raises(UsageError, match="did you mean 'start'"):
+        fuzz(input={"strat": (0, 1)})
+    with pytest.raises(UsageError, match=r"did you mean sb3:.*model\.zip"):
+        fuzz(policy=tmp_path / "model.zip")
+
+
+def test_policy_that_raises_is_told_with_its_name():
+    def broken(observation):
+        raise KeyError("weights")
+
+    with pytest.raises(TargetCodeError, match="python:broken raised KeyError"):
+        fuzz(policy=broken)
+
+
+@pytest.fixture(scope="module")
+def model():
+    sb3 = pytest.importorskip("stable_baselines3", reason="stable-baselines3")
+    return sb3.PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=64, seed=1, device="cpu").learn(640)
+
+
+@pytest.mark.slow
+def test_model_acts_as_its_own_predict_and_as_its_file(model, tmp_path):
+    model.save(tmp_path / "model.zip")
+    common = {"max_execs": 60, "force": True, "batch": 20}
+    live = pf.fuzz("gym:CartPole-v1", model, **common)
+    named = pf.fuzz("gym:CartPole-v1", f"sb3:{tmp_path / 'model.zip'}", trust=True, **common)
+    policy = pf.fuzz("gym:CartPole-v1", model.policy, **common)
+    returns = [[row["return"] for row in one.rows()] for one in (live, named, policy)]
+    assert returns[0] == returns[1] == returns[2] != []
+    assert live.summary["target"] == "python:CartPole-v1"
+    assert named.summary["target"] == "gym:CartPole-v1"
+
+
+@pytest.mark.slow
+def test_model_brings_the_normalisation_of_its_environment():
+    pytest.importorskip("stable_baselines3", reason="stable-baselines3")
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    envs = VecNormalize(make_vec_env("CartPole-v1", seed=1))
+    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, seed=1, device="cpu").learn(128)
+    target = pf.as_target("gym:CartPole-v1", model)
+    assert any("normal" in note.lower() for note in target.notes), target.notes
