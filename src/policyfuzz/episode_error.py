@@ -7,6 +7,9 @@ from pathlib import Path
 #: Kinds of `EpisodeError`.
 RAISED, NUMBERS, ENDLESS, HUNG, STATE = "raised", "numbers", "endless", "hung", "state"
 
+#: Characters of a traceback that are kept, half of them from its end: thousands of errors must fit in a file.
+_LONGEST = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeError:
@@ -15,7 +18,12 @@ class EpisodeError:
     #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end; HUNG: no answer; STATE: not the start it was told.
     kind: str
     step: int  #: at which it happened, 0 for the reset
-    text: str  #: the traceback, or what was wrong; its last line tells most
+    text: str  #: the traceback, or what was wrong
+
+    @property
+    def summary(self) -> str:
+        """The last line of the text, which tells most."""
+        return self.text.rstrip().splitlines()[-1] if self.text.strip() else self.kind
 
 
 def traceback_text(error: BaseException) -> str:
@@ -24,4 +32,8 @@ def traceback_text(error: BaseException) -> str:
     own = str(Path(__file__).parent)
     first = next((i for i, frame in enumerate(frames) if not frame.filename.startswith(own)), 0)
     lines = traceback.format_list(frames[first:]) + traceback.format_exception_only(error)
-    return "Traceback (most recent call last):\n" + "".join(lines).rstrip()
+    text = "Traceback (most recent call last):\n" + "".join(lines).rstrip()
+    if len(text) > _LONGEST:
+        left_out = f"\n... ({len(text) - _LONGEST} characters left out)\n"
+        text = text[: _LONGEST // 2] + left_out + text[-_LONGEST // 2 :]
+    return text.encode(errors="backslashreplace").decode()  # no file holds half a surrogate pair

@@ -55,7 +55,7 @@ class TargetCodeError(PolicyFuzzError):
     exit_code = 3
 
     @classmethod
-    def of(cls, whose: str, error: Exception, hint: str = "") -> "TargetCodeError":
+    def of(cls, whose: str, error: BaseException, hint: str = "") -> "TargetCodeError":
         """The error for an exception that came out of code of the user, `whose` for a reader."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.filename}:{frame.lineno}"
@@ -69,7 +69,7 @@ def blamed_on(whose: str) -> Iterator[None]:
         yield
     except PolicyFuzzError:
         raise
-    except Exception as error:  # whatever simulator, policy or oracle raise
+    except (Exception, SystemExit) as error:  # whatever simulator, policy or oracle raise
         raise TargetCodeError.of(whose, error) from error
 
 

@@ -96,9 +96,8 @@ def test_the_page_trains_a_policy_that_can_be_fuzzed(tmp_path, monkeypatch):
     _, fuzz, replay = (words for words in _page(tmp_path) if "--trust" in words)
     shorter = (tmp_path / "train.py").read_text().replace("60_000", "1500")
     subprocess.run([sys.executable, "-c", shorter], check=True)
-    assert (
-        exit_code(["--max-execs=400" if word == "--max-time" else word for word in fuzz if word != "30s"]) == 1
-    )
+    fuzz = ["--max-execs=400" if word == "--max-time" else word for word in fuzz if word != "30s"]
+    assert exit_code(fuzz) == 1
     assert exit_code(replay) == 1
 
 

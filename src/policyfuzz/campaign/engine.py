@@ -167,12 +167,14 @@ class Campaign:
             self._advance(searched, results, len(cases), verdicts)
             findings = list(self._new_findings(searched, results, told))
             self._confirmations.add(findings, results[told.crashed].outcomes)
-            found = dict(zip((confirmed + told.crashed).tolist(), findings, strict=True))
+            found = {row: int(cases.parents[row]) for row in range(confirmed)}
+            found |= {confirmed + int(row): one.id for row, one in zip(told.crashed, findings, strict=True)}
             failed = [self._failed(cases, executions, row, found.get(row)) for row in executions.errors]
+            errors = sum(not executions.crashed[row] for row in executions.errors)
             self._progress = replace(
                 self._progress,
                 unconfirmed=len(self._confirmations),
-                errors=self._progress.errors + sum(one.finding is None for one in failed),
+                errors=self._progress.errors + errors,
             )
             self.store.commit(self._record(searched, told, findings, verdicts, failed))
         self._emit(BatchDone(self._progress, findings, failed))
@@ -241,9 +243,7 @@ class Campaign:
             self._next_finding += 1
             yield finding
 
-    def _failed(
-        self, cases: Cases, executions: Executions, row: int, finding: Finding | None
-    ) -> FailedEpisode:
+    def _failed(self, cases: Cases, executions: Executions, row: int, finding: int | None) -> FailedEpisode:
         error, number = executions.errors[row], self._next_error
         self._next_error += 1
         return FailedEpisode(
@@ -252,7 +252,7 @@ class Campaign:
             step=error.step,
             text=error.text,
             purpose=Purpose(int(cases.purposes[row])).name.lower(),
-            finding=None if finding is None else finding.id,
+            finding=finding,
             case_seed=int(cases.seeds[row]),
             batch=self._progress.batch,
             execution=self._progress.executions,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.episode_error import ENDLESS, HUNG, STATE, EpisodeError
+from policyfuzz.episode_error import ENDLESS, HUNG, STATE
 from policyfuzz.rollout import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
@@ -102,7 +102,7 @@ def _errors(executions: Executions) -> Diagnosis:
     if not errors:
         return Diagnosis("errors", Level.GOOD, f"all of {count} random episodes could be run")
     share, first = len(errors) / count, errors[0]
-    message = f"{share:.1%} of {count} random episodes end in an error, such as: {_last_line(first)}"
+    message = f"{share:.1%} of {count} random episodes end in an error, such as: {first.summary}"
     level = Level.UNHEALTHY if share > _MOST_ERRORS else Level.WARNING
     hints = {
         STATE: "the environment does not start where it is told to; choose another way with --input seed",
@@ -110,10 +110,6 @@ def _errors(executions: Executions) -> Diagnosis:
         HUNG: "if the environment is only slow, be more patient: patience=SECONDS",
     }
     return Diagnosis("errors", level, message, hints.get(first.kind, "mend the environment"))
-
-
-def _last_line(error: EpisodeError) -> str:
-    return error.text.rstrip().splitlines()[-1]
 
 
 def _finite(executions: Executions) -> Diagnosis:

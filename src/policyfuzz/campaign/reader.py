@@ -22,8 +22,8 @@ from policyfuzz.search.corpus import COLUMNS, Corpus
 class CampaignReader:
     """Reads a campaign; another process may be writing it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = folder = Path(folder)
         self._connection = connect(campaign_file(folder), "ro")
         try:
             self._read_facts()

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.episode_error import EpisodeError
+
 #: Status of a finding.
 NEW, CONFIRMED, FLAKY = "new", "confirmed", "flaky"
 
@@ -37,7 +39,7 @@ class FailedEpisode:
     step: int
     text: str  #: the traceback, or what was wrong
     purpose: str  #: what the episode was run for
-    finding: int | None  #: where the oracle calls this a crash
+    finding: int | None  #: that it is, or was to confirm
     case_seed: int
     batch: int
     execution: int  #: how many episodes had been run
@@ -46,8 +48,8 @@ class FailedEpisode:
 
     @property
     def summary(self) -> str:
-        """The last line of the text, which tells most."""
-        return self.text.rstrip().splitlines()[-1] if self.text.strip() else self.kind
+        """What went wrong, in one line."""
+        return EpisodeError(self.kind, self.step, self.text).summary
 
 
 @dataclass(frozen=True, slots=True)

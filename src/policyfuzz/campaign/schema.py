@@ -32,7 +32,7 @@ ERROR_COLUMNS = {
     "step": "INTEGER NOT NULL",  # 0: the reset
     "text": "TEXT NOT NULL",  # the traceback, or what was wrong
     "purpose": "TEXT NOT NULL",  # what the episode was run for
-    "finding": "INTEGER",  # where the oracle calls this a crash
+    "finding": "INTEGER",  # that it is (the oracle calls it a crash), or was to confirm
     "case_seed": "INTEGER NOT NULL",
     "batch": "INTEGER NOT NULL",
     "execution": "INTEGER NOT NULL",

@@ -93,6 +93,7 @@ def _paper_table(rows: list["Row"]) -> object:
 
 def _ratio_table(lines: list["Measurement"]) -> object:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("what", "measured", "", "ratio", "against", "goal"):
@@ -107,5 +108,6 @@ def _ratio_table(lines: list["Measurement"]) -> object:
             else f"{line.ratio:,.0f} x"
         )
         value = f"{line.value:,.3f}" if line.value < 10 else f"{line.value:,.1f}"
-        table.add_row(line.what, value, line.unit, ratio, line.baseline, f"{line.goal} {met}".strip())
+        goal = Text.from_markup(f"{line.goal} {met}".strip())
+        table.add_row(line.what, value, line.unit, ratio, line.baseline, goal)
     return table

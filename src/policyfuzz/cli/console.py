@@ -29,13 +29,13 @@ class _Results(Console):
 
 def talk() -> Console:
     """The console for everything that is not a result."""
-    return _Talk(stderr=True, highlight=False)
+    return _Talk(stderr=True, highlight=False, markup=False)
 
 
 def results() -> Console:
     """The console for results."""
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return _Results(highlight=False, width=width)
+    return _Results(highlight=False, markup=False, width=width)
 
 
 def print_json(value: Any) -> None:

@@ -70,7 +70,11 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         from policyfuzz.targets.names import joined, split_options
 
         base, options = split_options(target)
-        said = {"oracle": oracle, "input": ";".join(inputs), "horizon": str(horizon or "")}
+        said = {
+            "oracle": oracle,
+            "input": ";".join(inputs),
+            "horizon": "" if horizon is None else str(horizon),
+        }
         options |= {name: value for name, value in said.items() if value}
         return command(request=Request(joined(base, options), ";".join(policies) or None, trust), **rest)
 

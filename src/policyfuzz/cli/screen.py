@@ -93,9 +93,10 @@ class Screen:
             border_style="bold",
         )
 
-    def _title(self) -> str:
+    def _title(self) -> Text:
         config = self._config
-        return f"[bold]policyfuzz[/] {config.target} · {config.strategy} · seed {config.seed}"
+        said = f" {config.target} · {config.strategy} · seed {config.seed}"
+        return Text.assemble(("policyfuzz", "bold"), said)  # names may look like markup
 
     def _results(self, progress: Progress) -> RenderableType:
         grid = _grid()

@@ -47,6 +47,7 @@ class NominalEpisodes:
     #: Key to (n,) the last value that `info` had for it, NaN where it had none.
     info: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     last_rewards: NDArray[np.float64] | None = None  #: (n,) of the last step; tells sparse rewards apart
+    failure: str = ""  #: why the first of those could not be run that are left out
 
     def __len__(self) -> int:
         return len(self.returns)

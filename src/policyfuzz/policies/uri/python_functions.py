@@ -171,10 +171,14 @@ def _one_by_one(observations: NDArray[Any]) -> Iterator[Any]:
 
 
 def _dictionary(batch: NDArray[Any], row: int | None = None) -> Any:
-    """Dictionaries `batch` (m,) as one of arrays (m, ...), or that of one `row`; others as they are."""
-    if batch.dtype.names is None:
+    """Records `batch` (m,) as a dictionary or tuple of arrays (m, ...), or that of one `row`."""
+    names = batch.dtype.names
+    if names is None:
         return batch if row is None else batch[row]
-    return {key: _dictionary(batch[key], row) for key in batch.dtype.names}
+    parts = {key: _dictionary(batch[key], row) for key in names}
+    # the fields of a Tuple space are called by their positions
+    is_tuple = names == tuple(str(position) for position in range(len(names)))
+    return tuple(parts.values()) if is_tuple else parts
 
 
 def _sizes(space: Any) -> set[int]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz import extras
+from policyfuzz.policies.torch_threads import one_thread
 from policyfuzz.policies.uri.network import Arrays
 
 
@@ -96,18 +97,14 @@ def _own(block: NDArray[Any]) -> NDArray[Any]:
 def _undisturbed(torch: Any) -> Iterator[None]:
     """One thread, no gradients, no checks of distributions; all is as before afterwards.
 
-    More threads round differently. The checks cost time, and would stop everything where one episode of many
+    The checks cost time, and would stop everything where one episode of many
     has diverged.
     """
-    threads, distribution = torch.get_num_threads(), torch.distributions.Distribution
+    distribution = torch.distributions.Distribution
     checks = distribution._validate_args
-    if threads != 1:
-        torch.set_num_threads(1)
     distribution.set_default_validate_args(False)
     try:
-        with torch.inference_mode():
+        with one_thread(torch), torch.inference_mode():
             yield
     finally:
         distribution.set_default_validate_args(checks)
-        if threads != 1:
-            torch.set_num_threads(threads)

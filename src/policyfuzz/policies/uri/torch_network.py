@@ -12,6 +12,7 @@ from policyfuzz import extras
 from policyfuzz.errors import PolicyError
 from policyfuzz.policies.blocks import BLOCK_ROWS
 from policyfuzz.policies.loaded import Spaces
+from policyfuzz.policies.torch_threads import one_thread
 from policyfuzz.policies.uri.network import Arrays, Network, settle, trial, with_copies
 from policyfuzz.policies.uri.onnx_signature import ACTION_NAMES
 from policyfuzz.policies.uri.python_calls import STATE_NAMES, positional
@@ -195,12 +196,5 @@ def _last_line(error: Exception) -> str:
 @contextmanager
 def _calm(torch: Any) -> Iterator[None]:
     """No gradients, and one thread: results must not depend on the number of cores."""
-    threads = torch.get_num_threads()
-    if threads != 1:
-        torch.set_num_threads(1)
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        if threads != 1:
-            torch.set_num_threads(threads)
+    with one_thread(torch), torch.no_grad():
+        yield

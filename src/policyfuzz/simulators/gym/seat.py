@@ -30,6 +30,7 @@ class Seat:
         self._start = start
         self._values = np.empty(0)
         self._seed = 0
+        self._is_beginning = False
         try:
             self._base.reset = self._begin
         except AttributeError as error:
@@ -45,7 +46,14 @@ class Seat:
         return observation, info
 
     def _begin(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> FirstObservation:
-        first = self._start.begin(self._base, self._own_reset, self._values, self._seed)
+        if self._is_beginning:  # a reset that calls itself, to draw again until it likes what it has drawn
+            again: FirstObservation = self._own_reset(seed=seed, options=options)
+            return again
+        self._is_beginning = True
+        try:
+            first = self._start.begin(self._base, self._own_reset, self._values, self._seed)
+        finally:
+            self._is_beginning = False
         self._compare(self._start.read(self._base))
         return first
 

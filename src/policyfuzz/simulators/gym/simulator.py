@@ -86,8 +86,7 @@ class GymSimulator:
                 try:
                     seat = self._seats[row]
                     assert seat is not None
-                    observation, reward, terminated, truncated, info = seat.env.step(action)
-                    table.put(position, observation, reward, terminated, truncated, info, self._info_keys)
+                    table.put(position, *_five(seat.env.step(action)), self._info_keys)
                 except PolicyFuzzError:
                     raise
                 except (Exception, SystemExit) as error:
@@ -139,6 +138,16 @@ class GymSimulator:
             ended=ended,
             errors=table.errors,
         )
+
+
+def _five(result: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What a step gave, if it is what Gymnasium's gives."""
+    if len(result) != 5:
+        raise ValueError(
+            f"step gave {len(result)} values, expected 5: observation, reward, terminated, truncated, info"
+        )
+    observation, reward, terminated, truncated, info = result
+    return observation, reward, terminated, truncated, info
 
 
 class RenderedGymSimulator(GymSimulator):

@@ -45,8 +45,8 @@ def _recorded_return(recorded: float | None, nominal: NominalEpisodes, has_other
     """Whether the policy earns what its file says it earned in training."""
     returns = nominal.returns[np.isfinite(nominal.returns)]
     if len(returns) == 0:
-        said, hint = "no episode from the environment's own reset could be run", "look at the errors first"
-        return Diagnosis("policy", Level.WARNING, said, hint)
+        said = "no episode from the environment's own reset could be run to a finite return"
+        return Diagnosis("policy", Level.WARNING, said, "look at the errors first")
     mean, error = float(returns.mean()), float(returns.std() / np.sqrt(len(returns)))
     said = f"returns {mean:.4g} on average from the environment's own reset"
     if recorded is None:

@@ -44,6 +44,7 @@ def nominal_episodes(simulator: Simulator, policy: Policy, horizon: int) -> Nomi
             name.removeprefix("info."): _largest(seen, name)[sound] for name in seen.names if "info." in name
         },
         last_rewards=seen.rewards[last][sound],
+        failure=next((error.summary for error in executions.errors.values()), ""),
     )
 
 

@@ -155,19 +155,23 @@ def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalE
     if text is not None:
 
         def quantile(share: float) -> float:
-            returns = nominal().returns
-            if len(returns) == 0:
-                raise UnhealthyTarget(
-                    "no episode from the environment's own reset could be run, so there are no quantiles",
-                    hint="check --oracle terminated says what is wrong",
-                )
-            return float(np.quantile(returns, share))
+            return float(np.quantile(_runnable(nominal()).returns, share))
 
         return language.resolved(text, quantile), "as you asked"
     if start.oracle is not None:
         return start.oracle, "what goes wrong in this kind of environment"
-    chosen = default_oracle(nominal())
+    chosen = default_oracle(_runnable(nominal()))
     return chosen.text, chosen.reason
+
+
+def _runnable(seen: NominalEpisodes) -> NominalEpisodes:
+    """`seen` itself, unless there is nothing in it."""
+    if len(seen) == 0:
+        raise UnhealthyTarget(
+            f"no episode from the environment's own reset could be run: {seen.failure}",
+            hint="mend the environment; check --oracle terminated tells more",
+        )
+    return seen
 
 
 def absolute_options(options: dict[str, str]) -> dict[str, str]:
