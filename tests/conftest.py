@@ -1,5 +1,9 @@
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+# before torch is imported: on a busy machine its threads wait for each other
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
