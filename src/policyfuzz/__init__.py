@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.diagnosis import Diagnosis
     from policyfuzz.errors import PolicyFuzzError, UnhealthyTarget
+    from policyfuzz.executions import Executions
     from policyfuzz.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
     from policyfuzz.oracles import Below
     from policyfuzz.policies.loaded import Spaces
     from policyfuzz.policies.plain_function import EachAlone, FunctionPolicy
     from policyfuzz.policies.uri import load_policy
-    from policyfuzz.rollout import Executions, rollout
+    from policyfuzz.rollout import rollout
     from policyfuzz.search.fuzzer import Fuzzer
     from policyfuzz.search.strategies import SearchSettings, Strategy, make_fuzzer
     from policyfuzz.simulators.one_at_a_time import OneAtATime
@@ -47,7 +48,7 @@ _HOME = {
     "Diagnosis": "diagnosis",
     "EachAlone": "policies.plain_function",
     "Examined": "campaign.events",
-    "Executions": "rollout",
+    "Executions": "executions",
     "Frame": "simulators.protocol",
     "FunctionPolicy": "policies.plain_function",
     "Fuzzer": "search.fuzzer",

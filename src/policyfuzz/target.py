@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from policyfuzz.diagnosis import Diagnosis
 from policyfuzz.errors import UsageError, blamed_on
+from policyfuzz.executions import Executions, concatenate
 from policyfuzz.inputs import InputSpace
 from policyfuzz.oracles import Oracle
 from policyfuzz.policies.protocol import Policy
-from policyfuzz.rollout import Executions, Observer, SimulatorRaised, concatenate, not_run, rollout
+from policyfuzz.rollout import Observer, SimulatorRaised, not_run, rollout
 from policyfuzz.simulators.protocol import Simulator
 
 

@@ -6,7 +6,7 @@ import pytest
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started, Stopped
-from policyfuzz.rollout import Outcome
+from policyfuzz.executions import Outcome
 from policyfuzz.search.strategies import STRATEGIES, SearchSettings
 from policyfuzz.target import Runner
 

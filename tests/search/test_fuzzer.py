@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfuzz.density.sequence import DensitySettings
+from policyfuzz.executions import Executions
 from policyfuzz.inputs import Angle, InputSpace, Real
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer, Parts
 from policyfuzz.search.guides import FreshnessGuide, ReturnGuide

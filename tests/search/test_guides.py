@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from policyfuzz.density.sequence import DensitySettings
+from policyfuzz.executions import Executions
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.rollout import Executions
 from policyfuzz.search.guides import FreshnessGuide, FreshnessSettings, ReturnGuide
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, Finding
-from policyfuzz.rollout import Executions, Outcome
+from policyfuzz.executions import Executions, Outcome
 from policyfuzz.search.cases import Cases, Purpose
 
 

@@ -18,9 +18,9 @@ from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, Fail
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.diagnosis import Diagnosis, Level
 from policyfuzz.errors import CampaignError, UnhealthyTarget
+from policyfuzz.executions import Executions
 from policyfuzz.executors.inline import InlineExecutor
 from policyfuzz.executors.protocol import Executor
-from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing

@@ -8,7 +8,7 @@ import numpy as np
 
 from policyfuzz.diagnosis import Diagnosis, Level
 from policyfuzz.episode_error import ENDLESS, HUNG, STATE
-from policyfuzz.rollout import Executions, concatenate
+from policyfuzz.executions import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.target import Runner, Target

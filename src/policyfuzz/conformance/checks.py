@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from policyfuzz.campaign.records import FLAKY
 from policyfuzz.conformance.subject import Subject, Violation, differences, interrupt_after
 from policyfuzz.errors import TargetCodeError
-from policyfuzz.rollout import Executions
+from policyfuzz.executions import Executions
 from policyfuzz.simulators.protocol import Frame, Renders
 from policyfuzz.target import Runner
 from policyfuzz.targets.registry import TRUST_VARIABLE, load_target

@@ -17,7 +17,7 @@ from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import Finding
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.errors import PolicyFuzzError
-from policyfuzz.rollout import Executions
+from policyfuzz.executions import Executions
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import SearchSettings, make_fuzzer
 from policyfuzz.target import Runner, Target

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from policyfuzz.rollout import Executions
+from policyfuzz.executions import Executions
 from policyfuzz.search.cases import Cases
 from policyfuzz.target import Runner, Target
 from policyfuzz.timing import TimeSplit

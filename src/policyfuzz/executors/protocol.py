@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from policyfuzz.rollout import Executions
+from policyfuzz.executions import Executions
 from policyfuzz.search.cases import Cases
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.rollout import Executions
+from policyfuzz.executions import Executions
 from policyfuzz.simulators.protocol import Frame
 from policyfuzz.target import Runner, Target
 

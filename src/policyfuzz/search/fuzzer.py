@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.executions import Executions
 from policyfuzz.inputs import InputSpace
-from policyfuzz.rollout import Executions
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import Corpus
 from policyfuzz.search.guides import FreshnessGuide, Guide

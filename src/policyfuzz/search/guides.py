@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.density.sequence import DensitySettings, SequenceDensity
-from policyfuzz.rollout import Executions
+from policyfuzz.executions import Executions
 from policyfuzz.timing import TimeSplit
 
 

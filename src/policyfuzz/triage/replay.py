@@ -8,8 +8,8 @@ from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import FailedEpisode, Finding
 from policyfuzz.episode_error import EpisodeError
 from policyfuzz.errors import CampaignError
+from policyfuzz.executions import Outcome
 from policyfuzz.oracles import NONE
-from policyfuzz.rollout import Outcome
 from policyfuzz.target import Runner, Target
 from policyfuzz.targets.registry import load_target
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from policyfuzz.diagnosis import Diagnosis, Level
+from policyfuzz.executions import Executions
 from policyfuzz.oracles.defaults import NominalEpisodes
 from policyfuzz.policies.loaded import LoadedPolicy
 from policyfuzz.policies.protocol import Policy
-from policyfuzz.rollout import Executions
 from policyfuzz.target import Runner, Target
 
 #: How far below the recorded return, as a share of it and in standard errors, is too far for chance.

@@ -1,0 +1,138 @@
+"""What came of n episodes."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.episode_error import RAISED, EpisodeError
+from policyfuzz.errors import UsageError
+from policyfuzz.oracles import NONE, Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one episode; two runs of the same case must agree in all of it, to the last bit."""
+
+    kind: int  #: position in the oracle's kinds, NONE where there is no crash
+    step: int  #: of the crash, NONE where there is none
+    episode_return: float
+
+    def is_same(self, other: "Outcome") -> bool:
+        """True where nothing differs; NaN equals NaN."""
+        same_return = self.episode_return == other.episode_return or (
+            math.isnan(self.episode_return) and math.isnan(other.episode_return)
+        )
+        return same_return and (self.kind, self.step) == (other.kind, other.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Executions:
+    """Results of n episodes."""
+
+    returns: NDArray[np.float64]  #: (n,)
+    lengths: NDArray[np.int64]  #: (n,) states seen, the initial one included
+    states: NDArray[np.float64]  #: (n, t, k) state sequences, zero behind their end
+    verdicts: Verdicts
+    errors: Mapping[int, EpisodeError] = field(default_factory=dict)  #: row to why it could not be run
+
+    @classmethod
+    def of(
+        cls,
+        returns: Sequence[float] | NDArray[Any],
+        crashed: Sequence[bool] | NDArray[Any],
+        states: Sequence[NDArray[Any]] | NDArray[Any] | None = None,
+        errors: Mapping[int, str] | None = None,
+    ) -> "Executions":
+        """Results of n episodes that were run elsewhere.
+
+        `returns` (n,) are numbers and `crashed` (n,) truth values. `states` are n sequences (t, k) of any
+        lengths, or (t,) of single numbers; without them no sequence can be fresh. `errors` tell which rows
+        could not be run to their end, and why.
+        """
+        fired = np.asarray(crashed, np.bool_)
+        sequences = [
+            np.asarray(one, np.float64) for one in ([[0.0]] * len(fired) if states is None else states)
+        ]
+        if not len(returns) == len(fired) == len(sequences):
+            raise UsageError(
+                f"{len(returns)} returns, {len(fired)} verdicts and {len(sequences)} sequences of states",
+                "give one of each for every case, in their order",
+            )
+        tables = [one[:, None] if one.ndim == 1 else one for one in sequences]
+        lengths = np.array([len(one) for one in tables], np.int64)
+        return cls(
+            np.array(returns, np.float64),
+            lengths,
+            np.concatenate(_padded([one[None] for one in tables])) if tables else np.empty((0, 1, 1)),
+            Verdicts(np.where(fired, 0, NONE), np.where(fired, lengths - 1, NONE)),
+            {row: EpisodeError(RAISED, int(lengths[row]) - 1, text) for row, text in (errors or {}).items()},
+        )
+
+    def __len__(self) -> int:
+        return len(self.returns)
+
+    @property
+    def sound(self) -> NDArray[np.bool_]:
+        """(n,) False where the episode could not be run to its end."""
+        sound = np.ones(len(self), np.bool_)
+        sound[list(self.errors)] = False
+        return sound
+
+    @property
+    def crashed(self) -> NDArray[np.bool_]:
+        """(n,) True where the oracle fired."""
+        return self.verdicts.crashed
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """One for each episode."""
+        verdicts = self.verdicts
+        rows = zip(verdicts.kinds.tolist(), verdicts.steps.tolist(), self.returns.tolist(), strict=True)
+        return [Outcome(*row) for row in rows]
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> "Executions":
+        """The executions at `rows`: positions, a mask or a slice."""
+        # states lie in memory time first, and are copied that way round
+        states = self.states.swapaxes(0, 1)[:, rows].swapaxes(0, 1)
+        return Executions(
+            self.returns[rows],
+            self.lengths[rows],
+            states,
+            Verdicts(self.verdicts.kinds[rows], self.verdicts.steps[rows]),
+            self._errors_at(rows) if self.errors else {},
+        )
+
+    def _errors_at(self, rows: NDArray[Any] | slice) -> dict[int, EpisodeError]:
+        positions = np.arange(len(self))[rows].tolist()
+        return {new: self.errors[old] for new, old in enumerate(positions) if old in self.errors}
+
+
+def concatenate(parts: Sequence[Executions]) -> Executions:
+    """All results of `parts`, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+    return Executions(
+        np.concatenate([part.returns for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate(_padded([part.states for part in parts])),
+        Verdicts(
+            np.concatenate([part.verdicts.kinds for part in parts]),
+            np.concatenate([part.verdicts.steps for part in parts]),
+        ),
+        {
+            start + row: error
+            for start, part in zip(starts, parts, strict=False)
+            for row, error in part.errors.items()
+        },
+    )
+
+
+def _padded(states: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """Arrays (n, t, k) of one length and width, zero behind their end."""
+    longest, widest = (max(one.shape[axis] for one in states) for axis in (1, 2))
+    return [np.pad(one, ((0, 0), (0, longest - one.shape[1]), (0, widest - one.shape[2]))) for one in states]
