@@ -7,6 +7,7 @@ from typing import Any
 
 from policyfuzz.errors import UsageError, blamed_on
 from policyfuzz.target import Target
+from policyfuzz.targets.gym.environment import limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class LiveEnvironment:
                 f"{self.name} gave {type(env).__name__}, expected a gymnasium.Env or a policyfuzz.Target",
                 "give a class, or a function without parameters: lambda: gymnasium.make('CartPole-v1')",
             )
-        return env if self.horizon is None else gymnasium.wrappers.TimeLimit(env, self.horizon)
+        return env if self.horizon is None else limited(env, self.horizon)
 
 
 def live_environment(thing: Any, horizon: int | None) -> LiveEnvironment | Target:

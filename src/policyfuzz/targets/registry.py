@@ -140,7 +140,9 @@ def load_target(name: str, policy: str | None = None, trust: bool = False) -> Ta
             f"target {name} was made by a Python program, and exists in that only",
             "replay its findings there, by result.replay(1); what is to last goes into FILE.py:function",
         )
-    if base in ADAPTERS and rest:
+    if base in ADAPTERS and not rest:
+        raise UsageError(f"target {name!r} names no environment", ADAPTERS[base].summary)
+    if base in ADAPTERS:
         adapter = importlib.import_module(ADAPTERS[base].module)
         made: Target = adapter.make_target(rest, options, policy, trust)
         return made

@@ -48,7 +48,9 @@ def replay_on(target: Target, finding: Finding) -> Replay:
         finding.crash_step,
         finding.episode_return,
     )
-    is_identical = executions.outcomes[0].is_same(recorded)
+    # two kinds may have one name, and a finding is recorded by its name
+    now = Outcome(NONE if kind is None else kinds.index(kind), NONE if step is None else step, episode_return)
+    is_identical = now.is_same(recorded)
     steps = int(executions.lengths[0]) - 1
     return Replay(target, finding, steps, crashes, is_identical, kind, step, episode_return)
 

@@ -50,9 +50,9 @@ def _state(base: Any) -> Start:
         return start
     name = type(base).__name__
     its_own = class_with_own_reset(base)
-    reason = f": {its_own} has a reset of its own" if its_own else " and is of no family that we know"
+    reason = f"{its_own} has a reset of its own" if its_own else "it is of no family that we know"
     raise UsageError(
-        f"nobody knows how to set the state of {name}{reason}",
+        f"nobody knows how to set the state of {name}: {reason}",
         "describe it in a Python file with start(env) and pass that as the input, or use options or seed",
     )
 

@@ -29,7 +29,10 @@ def picture_of(env: Any) -> NDArray[np.uint8]:
     except Exception as error:  # every renderer has its own
         text = f"{type(error).__name__}: {error}"
         raise CannotRender(f"the environment cannot draw itself: {text}", _hint(text)) from error
-    return np.asarray(picture)
+    pixels = np.asarray(picture)
+    if pixels.dtype.kind not in "biuf":
+        raise CannotRender(f"the environment cannot draw itself: render() gave {type(picture).__name__}")
+    return pixels
 
 
 def _hint(text: str) -> str:

@@ -1,6 +1,7 @@
 """Gymnasium environments in lock-step: one object for each episode, one policy call per step for all."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -105,12 +106,20 @@ class GymSimulator:
     def _seat(self, row: int) -> Seat:
         seat = self._seats[row]
         if seat is None or self._is_fresh:
+            self._throw_away(row)
             seat = self._seats[row] = Seat(self._make(), self._start)
         return seat
 
+    def _throw_away(self, row: int) -> None:
+        """Close the environment at `row`, if there is one, whatever state it is in."""
+        seat, self._seats[row] = self._seats[row], None
+        if seat is not None:
+            with suppress(Exception, SystemExit):  # it has failed already, or has done its work
+                seat.env.close()
+
     def _failed(self, row: int, error: BaseException) -> EpisodeError:
         """What to say of an environment that raised `error`; it is not used again."""
-        self._seats[row] = None
+        self._throw_away(row)
         if isinstance(error, StateNotKept):
             return EpisodeError(STATE, self._time, str(error))
         kind = HUNG if isinstance(error, NoAnswer) else RAISED

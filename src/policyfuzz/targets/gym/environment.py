@@ -60,7 +60,7 @@ class Environment:
         env = own(**kwargs)
         if not isinstance(env, gymnasium.Env):
             raise UsageError(f"{self.id} gave {type(env).__name__}, expected a gymnasium.Env")
-        return env if self.max_steps is None else gymnasium.wrappers.TimeLimit(env, self.max_steps)
+        return env if self.max_steps is None else limited(env, self.max_steps)
 
     def _own_factory(self) -> Any:
         """What makes the environment, where it is not registered."""
@@ -122,6 +122,19 @@ class Environment:
         if isinstance(error, TypeError) and "required" in text:
             hint = "give it what it asks for: env.NAME=VALUE"
         return TargetCodeError.of(f"environment {self.id}", error, hint)
+
+
+def limited(env: Any, steps: int) -> Any:
+    """`env` with so many steps in an episode at most, instead of a limit that it has already."""
+    from gymnasium.wrappers import TimeLimit
+
+    layer = env
+    while layer is not None:
+        if isinstance(layer, TimeLimit):
+            layer._max_episode_steps = steps
+            return env
+        layer = getattr(layer, "env", None)
+    return TimeLimit(env, steps)
 
 
 def _hush_mujoco(spec: Any) -> None:

@@ -105,7 +105,7 @@ def environment_of(environment_id: str, options: Mapping[str, str]) -> Environme
     return Environment(
         absolute_name(environment_id),
         {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")},
-        tuple(filter(None, options.get("wrap", "").split(";"))),
+        wrappers_of(options),
         horizon,
     )
 
@@ -176,9 +176,18 @@ def _runnable(seen: NominalEpisodes) -> NominalEpisodes:
 
 def absolute_options(options: dict[str, str]) -> dict[str, str]:
     """`options` that mean the same in any folder."""
-    given = options.get("input", "")
+    given, wrappers = options.get("input", ""), wrappers_of(options)
     is_file = given.endswith((".toml", ".py"))
-    return options | ({"input": str(Path(given).expanduser().resolve())} if is_file else {})
+    return (
+        options
+        | ({"input": str(Path(given).expanduser().resolve())} if is_file else {})
+        | ({"wrap": ";".join(wrappers)} if wrappers else {})
+    )
+
+
+def wrappers_of(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the wrappers, the innermost first, that load the same from any folder."""
+    return tuple(absolute_name(name) for name in options.get("wrap", "").split(";") if name)
 
 
 def frames_per_second(env: Any) -> int:

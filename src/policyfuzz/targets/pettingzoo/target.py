@@ -34,6 +34,7 @@ from policyfuzz.targets.gym.target import (
     nominal_keys,
     oracle_settings,
     simulator_settings,
+    wrappers_of,
 )
 from policyfuzz.targets.names import check_options, joined
 from policyfuzz.targets.options import choice, number
@@ -100,7 +101,7 @@ def make_target(rest: str, options: Mapping[str, str], policy: str | None, trust
 def _environment(name: str, options: Mapping[str, str], horizon: int | None) -> ParallelEnvironment:
     """How to make the environment: with its own time limit set, and with pictures, where it takes that."""
     given = {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")}
-    environment = ParallelEnvironment(name, given, tuple(filter(None, options.get("wrap", "").split(";"))))
+    environment = ParallelEnvironment(name, given, wrappers_of(options))
     if horizon is not None and "max_cycles" not in given and environment.takes(max_cycles=horizon):
         environment = replace(environment, kwargs={**environment.kwargs, "max_cycles": horizon})
     is_wanted = choice(options, "render", ("yes", "no")) == "yes"
