@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,27 @@ def load_attribute(place: str, what: str) -> Any:
 def load_file(path: Path, what: str) -> ModuleType:
     """The module in the file at `path`."""
     return _run_file(path.expanduser().absolute(), _Asked(str(path), what, "", UsageError))[0]
+
+
+def code_digest(places: Iterable[str]) -> str:
+    """SHA-256 of the user's files that `places` (MODULE:NAME, FILE.py:NAME, FILE.py) stand in; "" for none.
+
+    What these files import does not count, nor do modules that are not a file.
+    """
+    digest, files = hashlib.sha256(), 0
+    for place in places:
+        where = place if place.endswith(".py") else place.rpartition(":")[0]
+        path = Path(where) if where.endswith(".py") else _file_of(where)
+        if path is not None and path.is_file():
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            files += 1
+    return digest.hexdigest() if files else ""
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module that has been imported, unless it is part of an installed package."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None or "site-packages" in file else Path(file)
 
 
 def absolute_name(name: str) -> str:

@@ -11,6 +11,10 @@ RAISED, NUMBERS, ENDLESS, HUNG, STATE = "raised", "numbers", "endless", "hung", 
 _LONGEST = 20_000
 
 
+#: Characters of a line that is still a summary.
+_LONG_LINE = 200
+
+
 @dataclass(frozen=True, slots=True)
 class EpisodeError:
     """Why an episode could not be run to its end: a fault of the environment, not of the policy."""
@@ -23,7 +27,8 @@ class EpisodeError:
     @property
     def summary(self) -> str:
         """The last line of the text, which tells most."""
-        return self.text.rstrip().splitlines()[-1] if self.text.strip() else self.kind
+        line = self.text.rstrip().splitlines()[-1] if self.text.strip() else self.kind
+        return line if len(line) <= _LONG_LINE else f"{line[:_LONG_LINE]} ..."
 
 
 def traceback_text(error: BaseException) -> str:

@@ -117,7 +117,9 @@ def _ended(
     for position, error in frame.errors.items():
         errors[int(rows[position])] = error
     # a sum is the cheapest way to see that there is no NaN anywhere
-    if not np.isnan(frame.rewards.sum() + frame.states.sum()):
+    with np.errstate(invalid="ignore", over="ignore"):
+        has_nan = np.isnan(frame.rewards.sum() + frame.states.sum())
+    if not has_nan:
         return frame.ended
     is_nan = np.isnan(frame.rewards) | np.isnan(frame.states).any(axis=1)
     for position in np.flatnonzero(is_nan).tolist():

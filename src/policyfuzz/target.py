@@ -30,6 +30,7 @@ class Target:
     policy_name: str = "built in"  #: for readers
     policy_uri: str | None = None  #: loads the same policy from any folder; None for the target's own
     policy_sha256: str = ""  #: of the policy's content; a campaign is resumed only with the same one
+    code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
     #: (n, d) -> (n,) True where a perfect policy would not crash; None where nobody can tell.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     decay: float = 1.0  #: the return follows r <- decay · r + reward

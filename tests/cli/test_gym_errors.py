@@ -16,7 +16,7 @@ FAULTS = {
     "step": ("raised", 3, "ZeroDivisionError: float division by zero"),
     "quits": ("raised", 3, "SystemExit: lost"),
     "shape": ("raised", 3, "ValueError: an observation has shape (2,), its space says (1,)"),
-    "observation": ("numbers", 3, "the observation has a NaN in it at step 3"),
+    "observation": ("numbers", 3, "the observation has a NaN or infinite number in it at step 3"),
     "reward": ("numbers", 3, "the reward is NaN at step 3"),
     "endless": ("endless", 1000, "the episode has not ended after 1000 steps, and has no limit of its own"),
 }

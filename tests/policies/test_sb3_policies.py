@@ -240,7 +240,7 @@ def test_uri_and_digest_name_the_file_from_any_folder(saved, monkeypatch):
     _, path, given = saved("PPO")
     monkeypatch.chdir(path.parent)
     loaded = load("PPO?algo=ppo", given, trust=True)
-    assert loaded.uri == f"sb3:{path}"
+    assert loaded.uri == f"sb3:{path}?algo=ppo&normalize=none"
     assert loaded.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     monkeypatch.chdir(Path(__file__).parent)
     assert load(loaded.uri.removeprefix("sb3:"), given, trust=True).sha256 == loaded.sha256

@@ -166,7 +166,7 @@ def test_statistics_that_do_not_fit_are_refused_if_given_and_left_out_if_found(t
     statistics(other).save(str(tmp_path / "vecnormalize.pkl"))
     found = loaded(tmp_path / "ppo.zip")
     assert "not used" in found.notes[0]
-    assert found.uri == f"sb3:{tmp_path / 'ppo.zip'}"
+    assert found.uri == f"sb3:{tmp_path / 'ppo.zip'}?normalize=none"
     assert_acts_as(model, observations, found, observations)
     with pytest.raises(PolicyError, match=r"shape \(3,\), but the observation has shape \(4,\)"):
         loaded(tmp_path / "ppo.zip?normalize=vecnormalize.pkl")

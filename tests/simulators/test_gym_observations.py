@@ -62,7 +62,7 @@ def test_observation_of_another_shape_is_refused(given):
 
 def test_nan_and_outside_are_told_by_row():
     table, array = filled(BOX, [np.zeros(3), np.array([0, np.nan, 0]), np.array([0, 0, 2.0])])
-    assert table.is_nan(array).tolist() == [False, True, False]
+    assert table.is_broken(array, may_be_infinite=True).tolist() == [False, True, False]
     assert table.is_outside(array).tolist() == [False, False, True]
 
 
@@ -75,6 +75,8 @@ def test_infinite_observations_give_finite_states():
     space = spaces.Box(-np.inf, np.inf, (2,), np.float64)
     table, array = filled(space, [np.array([np.inf, 1.0]), np.array([-np.inf, np.nan])])
     assert np.isfinite(table.states(array)[0]).all()
+    assert table.is_broken(array, may_be_infinite=False).tolist() == [True, True]
+    assert table.is_broken(array, may_be_infinite=True).tolist() == [False, True]
     assert np.isnan(table.states(array)[1, 1])
 
 

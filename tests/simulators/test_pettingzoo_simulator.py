@@ -103,7 +103,7 @@ def test_info_is_the_highest_of_all_agents_or_that_of_one():
     ("trouble", "kind", "said"),
     [
         ("raise", RAISED, "the mine collapsed"),
-        ("nan", NUMBERS, "NaN in it at step 2"),
+        ("nan", NUMBERS, "NaN or infinite number in it at step 2"),
         ("stranger", RAISED, "'ghost_0'; possible_agents are miner_0"),
     ],
 )

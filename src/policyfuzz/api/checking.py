@@ -1,6 +1,7 @@
 """Looks at a target from Python, before it is fuzzed."""
 
 import html
+from collections.abc import Mapping
 from typing import Any
 
 from policyfuzz.api.subjects import Input, as_target
@@ -39,6 +40,7 @@ def check(
     oracle: str | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
     horizon: int | None = None,
+    options: Mapping[str, str] | None = None,
     trust: bool = False,
     episodes: int | None = None,
     seed: int = 0,
@@ -50,7 +52,9 @@ def check(
     """
     if episodes is not None and episodes < 1:
         raise UsageError(f"episodes is {episodes}, expected at least 1")
-    subject = as_target(target, policy, oracle=oracle, input=input, horizon=horizon, trust=trust)
+    subject = as_target(
+        target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
+    )
     return Diagnoses(check_target(subject, episodes, seed))
 
 

@@ -32,6 +32,7 @@ def fuzz(
     oracle: str | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
     horizon: int | None = None,
+    options: Mapping[str, str] | None = None,
     trust: bool = False,
     strategy: str | None = None,
     seed: int | None = None,
@@ -47,9 +48,9 @@ def fuzz(
 ) -> Result:
     """Search for valid, solvable inputs of `target` that make its `policy` crash.
 
-    What `target`, `policy`, `oracle`, `input`, `horizon` and `trust` may be is told by `as_target`. Further
-    `settings` are those of the command line: batch, samples, sensitivity, quantile, tau, gamma, components
-    and radius. Without a limit it runs until it is interrupted, which gives the result so far.
+    What `target`, `policy`, `oracle`, `input`, `horizon`, `options` and `trust` may be is told by
+    `as_target`. Further `settings` are those of the command line: batch, samples, sensitivity, quantile, tau,
+    gamma, components and radius. Without a limit it runs until it is interrupted, which gives what it has.
 
     The campaign goes into the folder `out`, or into one that is removed when this process ends; `resume` goes
     on with the one in `out`. Every callback is told every event, and may raise `Stop`. A target that fails
@@ -57,7 +58,9 @@ def fuzz(
     """
     budget = Budget(seconds_of(max_time), max_execs, max_findings)
     audience = Audience.of(callbacks)
-    subject = as_target(target, policy, oracle=oracle, input=input, horizon=horizon, trust=trust)
+    subject = as_target(
+        target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
+    )
     uri = policy if isinstance(policy, str) else None
     open_store = _resumed if resume else _created
     store = open_store(subject, uri, out, {**settings, "strategy": strategy, "seed": seed})

@@ -52,6 +52,7 @@ def configured(
         target=target.name,
         policy=target.policy_uri or policy,
         policy_sha256=target.policy_sha256,
+        code_sha256=target.code_sha256,
         search=search,
         **parts[""],
     )

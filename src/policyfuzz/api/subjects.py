@@ -25,20 +25,22 @@ def as_target(
     oracle: str | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
     horizon: int | None = None,
+    options: Mapping[str, str] | None = None,
     trust: bool = False,
 ) -> Target:
     """The target that `target` is or names, acted in by `policy`.
 
     `target` is a name as on the command line, a `Target`, a class of Gymnasium environments, or a function
     that makes an environment or a target. `policy` is a URI, a model of stable-baselines3, a function of one
-    observation or of a batch, or an object with `predict`, or with `begin` and `act`. `oracle`, `input` and
-    `horizon` are as on the command line; `input` may be bounds and values by name too.
+    observation or of a batch, or an object with `predict`, or with `begin` and `act`; agents of a PettingZoo
+    environment share it. `oracle`, `input` and `horizon` are as on the command line; `input` may be bounds
+    and values by name too. Further `options` are those behind the name of a target: {"fresh": "yes"}.
     """
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
     policy = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
     said = {"oracle": _text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
-    options = {name: value for name, value in said.items() if value}
+    options = {**(options or {}), **{name: value for name, value in said.items() if value}}
     if isinstance(target, str):
         return _named(target, policy, options, trust)
     if not isinstance(target, Target):
@@ -62,17 +64,28 @@ def _named(name: str, policy: Any, options: dict[str, str], trust: bool) -> Targ
     kind, _, rest = base.partition(":")
     if kind not in ADAPTERS or not rest:
         return _given(load_target(whole, None, trust), policy, {})
-    if kind != "gym":
-        raise UsageError(
-            f"{name} cannot be given a {type(policy).__name__} as its policy", "name the policy by a URI"
-        )
+    made = _gym_target if kind == "gym" else _pettingzoo_target
+    return replace(made(rest, policy, own | options), policy_uri=None)
+
+
+def _gym_target(environment_id: str, policy: Any, options: dict[str, str]) -> Target:
+    """The environment, acted in by a policy of this process."""
     from policyfuzz.targets.gym.target import build_target, environment_of
 
-    environment = environment_of(rest, own | options)
-    built = build_target(
-        f"{IN_MEMORY}:{rest}", environment, lambda spaces: live_policy(policy, spaces), own | options
-    )
-    return replace(built, policy_uri=None)
+    environment = environment_of(environment_id, options)
+    base = f"{IN_MEMORY}:{environment_id}"
+    return build_target(base, environment, lambda spaces: live_policy(policy, spaces), options)
+
+
+def _pettingzoo_target(environment: str, policy: Any, options: dict[str, str]) -> Target:
+    """The environment, whose agents all share a policy of this process."""
+    from policyfuzz.targets.pettingzoo.policies import shared_by_all
+    from policyfuzz.targets.pettingzoo.target import build_target
+
+    def load(agents: Any) -> Any:
+        return shared_by_all(agents, lambda spaces: live_policy(policy, spaces))
+
+    return build_target(f"{IN_MEMORY}:{environment}", environment, options, load)
 
 
 def _given(target: Target, policy: Any, options: dict[str, str]) -> Target:

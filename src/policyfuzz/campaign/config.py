@@ -19,6 +19,7 @@ class CampaignConfig:
     target: str
     policy: str | None = None  #: URI, None for the target's own
     policy_sha256: str = ""
+    code_sha256: str = ""  #: of the user's own files that the target is written in
     strategy: str = DEFAULT_STRATEGY
     seed: int = 0
     batch_size: int = 64
@@ -56,8 +57,12 @@ class CampaignConfig:
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
             del mine["policy"]  # the same policy, wherever it lies
+        changed = [name for name in mine if mine[name] != theirs[name]]
         return [
-            f"{name} was {mine[name]!r}, now {theirs[name]!r}" for name in mine if mine[name] != theirs[name]
+            "the files that the target is written in have changed"
+            if name == "code_sha256"
+            else f"{name} was {mine[name]!r}, now {theirs[name]!r}"
+            for name in changed
         ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.episode_error import ENDLESS, HUNG, STATE
+from policyfuzz.episode_error import ENDLESS, HUNG, NUMBERS, STATE
 from policyfuzz.executions import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
@@ -107,7 +107,9 @@ def _errors(executions: Executions) -> Diagnosis:
     hints = {
         STATE: "the environment does not start where it is told to; choose another way with --input seed",
         ENDLESS: "say how many steps an episode has at most: --horizon N",
-        HUNG: "if the environment is only slow, be more patient: patience=SECONDS",
+        HUNG: "if the environment is only slow, be more patient: gym:ENVIRONMENT:patience=SECONDS",
+        NUMBERS: "look for a division by zero, or steps that diverge, in the environment;"
+        " where observations are infinite on purpose: gym:ENVIRONMENT:infinite=yes",
     }
     return Diagnosis("errors", level, message, hints.get(first.kind, "mend the environment"))
 
@@ -137,7 +139,7 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
         Level.UNHEALTHY,
         f"{np.count_nonzero(~same)} of {len(replayed)} episodes gave another result when run again",
         "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix;"
-        " an environment that carries something over to the next episode needs fresh=yes",
+        " an environment that carries something over needs a new object each time: gym:ENVIRONMENT:fresh=yes",
     )
 
 

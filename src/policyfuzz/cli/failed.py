@@ -6,9 +6,10 @@ from typing import Any
 import click
 
 from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import FailedEpisode
+from policyfuzz.campaign.records import FailedEpisode, Finding
 from policyfuzz.cli.console import print_json
 from policyfuzz.cli.summary import input_lines
+from policyfuzz.search.cases import Purpose
 
 
 def show_failed(campaign: CampaignReader, number: int | None, is_json: bool) -> None:
@@ -25,6 +26,18 @@ def show_failed(campaign: CampaignReader, number: int | None, is_json: bool) -> 
         click.echo(f"see one in full:  policyfuzz show {campaign.folder} {failed[0].id} --errors")
     else:
         click.echo("no episode has failed to run")
+
+
+def error_of(campaign: CampaignReader, finding: Finding) -> FailedEpisode | None:
+    """The error that `finding` is, or that its second run ended in; None where both could be run."""
+    failed = campaign.failed_episodes(where=f"finding = {int(finding.id)}")
+    return next(iter(failed), None)  # the earliest: a finding is run before it is run again
+
+
+def error_lines(failed: FailedEpisode) -> list[str]:
+    """The error of a finding for a reader, with its traceback."""
+    when = "when it was run again, " if failed.purpose == Purpose.CONFIRM.name.lower() else ""
+    return [f"  error      {when}{failed.kind} at step {failed.step}", *failed.text.splitlines()]
 
 
 def _in_full(campaign: CampaignReader, failed: FailedEpisode) -> list[str]:

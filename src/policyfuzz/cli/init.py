@@ -16,13 +16,19 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("target", required=False)
-@click.option("--policy", metavar="URI", help="The policy to test; without it, one to be written.")
+@click.option(
+    "--policy",
+    "policies",
+    metavar="URI",
+    multiple=True,
+    help="The policy to test, or one for each agent; without it, one to be written.",
+)
 @trust
 @click.option(
     "-o", "--out", type=FOLDER, default="my_target.py", show_default=True, help="The file to write."
 )
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def command(target: str | None, policy: str | None, trust: bool, out: Path, force: bool) -> None:
+def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Path, force: bool) -> None:
     """Write a commented target file that runs, to be changed.
 
     Without TARGET it holds a small simulator, to be replaced by yours. For an environment such as
@@ -32,6 +38,7 @@ def command(target: str | None, policy: str | None, trust: bool, out: Path, forc
     from policyfuzz.cli.target_file import environment_file, own_simulator
 
     _check_out(out, force)
+    policy = ";".join(policies) or None
     if target is None and policy is not None:
         from policyfuzz.errors import UsageError
 

@@ -55,7 +55,7 @@ def command(
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.film_files import check_name
-    from policyfuzz.triage.replay import replay
+    from policyfuzz.triage.replay import has_other_code, replay
 
     if film is not None:
         check_name(film)
@@ -67,6 +67,8 @@ def command(
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
         result = replay(campaign, found, policy, trust)
+        if has_other_code(campaign, result.target):
+            click.echo("note: the files that the target is written in have changed since", err=True)
         name = f"{finding}" if policy is None else f"{finding}-other-policy"
         written: dict[str, Path] = {}
         try:

@@ -27,7 +27,7 @@ def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_j
     """List the findings of the campaign in DIR, or show FINDING in full."""
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.failed import show_failed
+    from policyfuzz.cli.failed import error_of, show_failed
     from policyfuzz.cli.summary import findings_table, replay_command
 
     campaign = CampaignReader(folder)
@@ -38,7 +38,8 @@ def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_j
     if number is not None:
         found = campaign.finding(number)
         if is_json:
-            print_json(_as_dictionary(campaign, found))
+            error = error_of(campaign, found)
+            print_json(_as_dictionary(campaign, found) | {"error": error and error.text})
         else:
             _print_one(campaign, found)
         return
@@ -70,6 +71,7 @@ def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
 
 
 def _print_one(campaign: Any, finding: Any) -> None:
+    from policyfuzz.cli.failed import error_lines, error_of
     from policyfuzz.cli.summary import input_lines, replay_command
 
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
@@ -82,5 +84,7 @@ def _print_one(campaign: Any, finding: Any) -> None:
         "  input",
     ]
     lines += input_lines(campaign, finding.input)
+    error = error_of(campaign, finding)
+    lines += error_lines(error) if error else []
     lines.append(f"replay it:  {replay_command(campaign, finding.id)}")
     click.echo("\n".join(lines))

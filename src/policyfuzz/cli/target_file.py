@@ -24,7 +24,7 @@ _ENVIRONMENT = '''\
 
 {imports}
 
-# Arguments of the environment, wrappers and so on stand behind a colon: "gym:NAME:env.ARGUMENT=VALUE"
+# Arguments of the environment, wrappers and so on stand behind a colon: "{kind}:NAME:env.ARGUMENT=VALUE"
 ENVIRONMENT = {environment}
 
 {label}
@@ -75,6 +75,7 @@ def environment_file(name: str, policy: str | None, trust: bool) -> str:
     uri = f"POLICY = {json.dumps(target.policy_uri)}\n"
     written = uri if policy else _POLICY_TO_WRITE.format(action=idle.action)
     return _ENVIRONMENT.format(
+        kind=kind,
         environment=json.dumps(environment),
         imports=("import numpy as np\n" if "np." in written else "") + "import policyfuzz as pf",
         label=fill(f"What is varied: {notes.get('input', 'the start of an episode')}", **_COMMENT),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
-from policyfuzz.code_files import absolute_name, load_attribute
+from policyfuzz.code_files import absolute_name, code_digest, load_attribute
 from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
 from policyfuzz.target import Target
 from policyfuzz.targets.names import check_options, joined, split_options
@@ -102,6 +102,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
             "env.NAME": "arguments of the environment: env.enable_wind=true",
             "wrap": "wrappers, the innermost first: module:Class;module:Class",
             "fresh": "a new environment object for every episode: yes or no (no)",
+            "infinite": "observations may be infinite: yes or no (no, such an episode is an error)",
             "render": "whether episodes can be filmed: yes or no (yes)",
             "patience": "seconds for one step of one environment (60)",
         },
@@ -111,7 +112,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         "pettingzoo:MODULE, any PettingZoo parallel environment: pettingzoo:mpe2.simple_spread_v3",
         {
             "reward": "sum, mean or min over the agents, or the name of one (sum)",
-            "oracle, input, horizon, env.NAME, wrap, fresh, render, patience": "as for gym:",
+            "oracle, input, horizon, env.NAME, wrap, fresh, infinite, render, patience": "as for gym:",
         },
         extra="pettingzoo",
     ),
@@ -199,7 +200,8 @@ def _from_code(place: str, options: dict[str, str], policy: str | None) -> Targe
             else ""
         )
         raise TargetCodeError.of(f"target {place}", error, hint) from error
-    return _checked(place, target, joined(absolute_name(place), options))
+    made = _checked(place, target, joined(absolute_name(place), options))
+    return replace(made, code_sha256=made.code_sha256 or code_digest([absolute_name(place)]))
 
 
 def _checked(name: str, target: object, rebuilt_by: str) -> Target:

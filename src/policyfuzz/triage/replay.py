@@ -64,6 +64,11 @@ def replay_failed(
     return executions.errors.get(0)
 
 
+def has_other_code(campaign: CampaignReader, target: Target) -> bool:
+    """True where the user's own files of `target` are not what they were in the campaign."""
+    return campaign.config.code_sha256 != target.code_sha256
+
+
 def _target(campaign: CampaignReader, policy: str | None, trust: bool) -> Target:
     """The target of `campaign`, with its policy, which must be the same as then, or with another one."""
     config = campaign.config

@@ -56,7 +56,7 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
     return LoadedPolicy(
         make=recipe,
         name=f"sb3:{archive.path.name}" + (f" ({algorithm})" if algorithm else ""),
-        uri=_uri(archive.path, statistics.path, wanted),
+        uri=_uri(archive.path, address.options.get("algo"), statistics.path),
         sha256=_sha256(archive, statistics),
         recorded_return=recorded_return(archive),
         notes=(*statistics.notes, *remarks, *fit.notes, *bounds, *doubts, *masks),
@@ -87,11 +87,10 @@ def _check_deterministic(options: Mapping[str, str]) -> None:
         )
 
 
-def _uri(model: Path, statistics: Path | None, wanted: str | None) -> str:
+def _uri(model: Path, algorithm: str | None, statistics: Path | None) -> str:
     """The address that loads the same from any folder and whatever will lie beside the zip."""
-    if statistics is not None:
-        return f"sb3:{model}?normalize={statistics}"
-    return f"sb3:{model}?normalize=none" if wanted is not None else f"sb3:{model}"
+    named = "" if algorithm is None else f"algo={algorithm}&"
+    return f"sb3:{model}?{named}normalize={'none' if statistics is None else statistics}"
 
 
 def _sha256(archive: Archive, statistics: Statistics) -> str:

@@ -26,6 +26,13 @@ class InputChanges:
     python_file: Path | None = None  #: makes the start itself
 
     @property
+    def text(self) -> str:
+        """The same as inline text, unless a Python file says it."""
+        bounds = [f"{name}={low!r}..{high!r}" for name, (low, high) in self.bounds.items()]
+        fixed = [f"{name}={value}" for name, value in self.fixed.items()]
+        return ";".join([*([self.way] if self.way else []), *bounds, *fixed])
+
+    @property
     def of_dimensions(self) -> dict[str, Change]:
         """Bounds and values, by the name of the dimension."""
         return {**self.bounds, **self.fixed}

@@ -38,8 +38,8 @@ class Observations(Protocol):
         """(m, k) the observations as numbers for the density."""
         ...
 
-    def is_nan(self, table: NDArray[Any]) -> NDArray[np.bool_]:
-        """(m,) True where an observation has a NaN in it."""
+    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
+        """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""
         ...
 
     def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
@@ -81,11 +81,12 @@ class ObservationTable:
             flat = np.nan_to_num(flat, nan=np.nan, posinf=1e9, neginf=-1e9)
         return flat if self._sketch is None else self._sketch(flat)
 
-    def is_nan(self, table: NDArray[Any]) -> NDArray[np.bool_]:
-        """(m,) True where an observation has a NaN in it."""
+    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
+        """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""
         if not self._has_floats:
             return np.zeros(len(table), np.bool_)
-        return np.asarray(np.isnan(_flat(table)).any(axis=1))
+        flat = _flat(table)
+        return np.asarray((np.isnan(flat) if may_be_infinite else ~np.isfinite(flat)).any(axis=1))
 
     def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
         """(m,) True where an observation is not in its space."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.episode_error import ENDLESS, HUNG, NUMBERS, RAISED, STATE, EpisodeError, traceback_text
-from policyfuzz.errors import PolicyFuzzError
+from policyfuzz.errors import PolicyFuzzError, TargetCodeError
 from policyfuzz.simulators.gym.actions import ActionReader
 from policyfuzz.simulators.gym.observations import Observations, ObservationTable
 from policyfuzz.simulators.gym.pictures import picture_of
@@ -45,16 +45,19 @@ class GymSimulator:
         endless_after: int | None = None,
         is_fresh: bool = False,
         watches_space: bool = False,
+        may_be_infinite: bool = False,
         patience_seconds: float | None = 60.0,
     ) -> None:
         """`make` gives an environment with all its wrappers.
 
         `endless_after` is the number of steps at which an episode that has not ended is an error, for
-        environments without a limit of their own; `is_fresh` makes a new object for every episode.
+        environments without a limit of their own; `is_fresh` makes a new object for every episode;
+        `may_be_infinite` passes infinite observations on, which a network turns into NaN.
         """
         self.signals = (TERMINATED, TRUNCATED, OUT_OF_SPACE, *(f"info.{key}" for key in info_keys))
         self._make, self._start, self._info_keys = make, start, tuple(info_keys)
         self._endless_after, self._is_fresh, self._watches_space = endless_after, is_fresh, watches_space
+        self._may_be_infinite = may_be_infinite
         self._watchdog = Watchdog(patience_seconds)
         first = Seat(make(), start)
         self._seats: list[Seat | None] = [first]
@@ -107,8 +110,15 @@ class GymSimulator:
         seat = self._seats[row]
         if seat is None or self._is_fresh:
             self._throw_away(row)
-            seat = self._seats[row] = Seat(self._make(), self._start)
+            seat = self._seats[row] = Seat(self._made(), self._start)
         return seat
+
+    def _made(self) -> Any:
+        """A further environment. One has been made before, so what goes wrong now costs one episode."""
+        try:
+            return self._make()
+        except TargetCodeError as error:
+            raise error.__cause__ or error from None
 
     def _throw_away(self, row: int) -> None:
         """Close the environment at `row`, if there is one, whatever state it is in."""
@@ -128,9 +138,11 @@ class GymSimulator:
     def _frame(self, table: "StepTable", rows: NDArray[np.int64]) -> Frame:
         sound = np.ones(len(rows), np.bool_)
         sound[list(table.errors)] = False
-        for position in np.flatnonzero(sound & self._observations.is_nan(table.observations)).tolist():
-            text = f"the observation has a NaN in it at step {self._time}"
+        broken = sound & self._observations.is_broken(table.observations, self._may_be_infinite)
+        for position in np.flatnonzero(broken).tolist():
+            text = f"the observation has a NaN or infinite number in it at step {self._time}"
             table.fail(position, EpisodeError(NUMBERS, self._time, text))
+        sound &= ~broken
         ended = (table.signals[:, 0] + table.signals[:, 1]) > 0
         if self._time == self._endless_after:
             for position in np.flatnonzero(~ended & sound).tolist():

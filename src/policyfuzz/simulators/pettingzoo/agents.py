@@ -103,8 +103,8 @@ class JointObservations:
     def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
         return self._whole.states(table)
 
-    def is_nan(self, table: NDArray[Any]) -> NDArray[np.bool_]:
-        return self._whole.is_nan(table)
+    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
+        return self._whole.is_broken(table, may_be_infinite)
 
     def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
         """(m,) True where what an agent that is alive sees is not in its space."""

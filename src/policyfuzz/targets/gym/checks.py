@@ -27,21 +27,26 @@ class GymChecks:
     nominal: Callable[[], NominalEpisodes]
     info_keys: tuple[str, ...] = ()  #: that the oracle looks at
     has_other_horizon: bool = False  #: than the environment's own, which the policy was trained with
+    at_random: Callable[[], NominalEpisodes] | None = None  #: what random actions earn
 
     def of(self, target: Target) -> Callable[[Executions], list[Diagnosis]]:
         """The function that a target is to be given."""
 
         def check(sound: Executions) -> list[Diagnosis]:
             recorded, nominal = self.policy.recorded_return, self.nominal()
-            can_fire = [] if sound.crashed.any() else [_can_fire(target, self.random)]
-            is_silent = any(one.level is not Level.GOOD for one in can_fire)
-            found = [_recorded_return(recorded, nominal, self.has_other_horizon)]
-            return found + _missing_keys(self.info_keys, nominal, is_silent) + can_fire
+            found = [_recorded_return(recorded, nominal, self.has_other_horizon, self.at_random)]
+            found += _missing_keys(self.info_keys, nominal)
+            return found if sound.crashed.any() else [*found, _can_fire(target, self.random)]
 
         return check
 
 
-def _recorded_return(recorded: float | None, nominal: NominalEpisodes, has_other_horizon: bool) -> Diagnosis:
+def _recorded_return(
+    recorded: float | None,
+    nominal: NominalEpisodes,
+    has_other_horizon: bool,
+    at_random: Callable[[], NominalEpisodes] | None,
+) -> Diagnosis:
     """Whether the policy earns what its file says it earned in training."""
     returns = nominal.returns[np.isfinite(nominal.returns)]
     if len(returns) == 0:
@@ -55,18 +60,21 @@ def _recorded_return(recorded: float | None, nominal: NominalEpisodes, has_other
         return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} in training, with another horizon")
     short = recorded - mean
     if short > _TOO_FAR * max(abs(recorded), float(returns.std())) and short > _STANDARD_ERRORS * error:
+        # training acts by chance, and the best actions alone may earn less: that is no broken policy
+        idle = -np.inf if at_random is None else float(at_random().returns.mean())
+        is_broken = at_random is None or mean < (idle + recorded) / 2
         return Diagnosis(
             "policy",
-            Level.UNHEALTHY,
+            Level.UNHEALTHY if is_broken else Level.WARNING,
             f"{said}, and {recorded:.4g} when it was trained",
             "are VecNormalize statistics missing (sb3:FILE.zip?normalize=STATS.pkl), a wrapper"
-            " (wrap=module:Class), or arguments of the environment (env.NAME=VALUE)?",
+            " (gym:ENVIRONMENT:wrap=module:Class), or arguments of it (gym:ENVIRONMENT:env.NAME=VALUE)?",
         )
     return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} when it was trained")
 
 
-def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes, is_silent: bool) -> list[Diagnosis]:
-    """What is wrong where the oracle looks at keys that `info` never has, and whether it `is_silent`.
+def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagnosis]:
+    """What may be wrong where the oracle looks at keys that `info` never has.
 
     Some environments have a key only in the step in which it is true, so a missing one may be well spelt.
     """
@@ -75,7 +83,7 @@ def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes, is_silent: bo
         return []
     said = f"info never has {' and '.join(missing)} as a number in {len(nominal)} nominal episodes"
     hint = "is the key in the oracle spelt as the environment spells it?"
-    return [Diagnosis("oracle keys", Level.UNHEALTHY if is_silent else Level.WARNING, said, hint)]
+    return [Diagnosis("oracle keys", Level.WARNING, said, hint)]
 
 
 def _can_fire(target: Target, random: Callable[[], Policy]) -> Diagnosis:

@@ -3,36 +3,41 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from policyfuzz.code_files import absolute_name
-from policyfuzz.errors import PolicyError, UnhealthyTarget, UsageError
+from policyfuzz.code_files import absolute_name, code_digest
+from policyfuzz.errors import PolicyError, UsageError
 from policyfuzz.oracles import language
-from policyfuzz.oracles.defaults import SUCCESS_KEYS, NominalEpisodes, default_oracle
+from policyfuzz.oracles.defaults import NominalEpisodes
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.protocol import Policy
 from policyfuzz.policies.uri import load_policy
 from policyfuzz.simulators.gym.find_start import find_start
 from policyfuzz.simulators.gym.input_changes import read_changes
 from policyfuzz.simulators.gym.seed_start import SeedStart
 from policyfuzz.simulators.gym.simulator import GymSimulator, RenderedGymSimulator
-from policyfuzz.simulators.gym.start import Start
 from policyfuzz.target import Target
 from policyfuzz.targets.gym.checks import GymChecks
+from policyfuzz.targets.gym.choices import (
+    LIMITLESS,
+    LONGEST,
+    SAMPLES,
+    absolute_options,
+    chosen_oracle,
+    frames_per_second,
+    limit_notes,
+    nominal_keys,
+    oracle_settings,
+    own_files,
+    simulator_settings,
+    wrappers_of,
+)
 from policyfuzz.targets.gym.environment import Environment, literal
 from policyfuzz.targets.gym.nominal import RandomActions, nominal_episodes
 from policyfuzz.targets.names import check_options, joined
 from policyfuzz.targets.options import choice, number
 
-_OPTIONS = ("oracle", "input", "horizon", "env.", "wrap", "fresh", "render", "patience")
-
-#: Steps after which an episode is taken to be endless, where the environment declares no limit.
-LIMITLESS = 1000
-LONGEST = 1_000_000
-#: Random inputs before the first is changed: environments of this kind run some dozens of episodes a second.
-SAMPLES = 200
+_OPTIONS = ("oracle", "input", "horizon", "env.", "wrap", "fresh", "infinite", "render", "patience")
 
 
 def make_target(
@@ -63,10 +68,11 @@ def build_target(
 
     settings = simulator_settings(options)
 
-    @cache
-    def nominal() -> NominalEpisodes:
+    def nominal_of(policy: Policy) -> NominalEpisodes:
         simulator = GymSimulator(make_env, SeedStart(), nominal_keys(options, start), **settings)
-        return nominal_episodes(simulator, loaded.make(), horizon)
+        return nominal_episodes(simulator, policy, horizon)
+
+    nominal = cache(lambda: nominal_of(loaded.make()))
 
     text, reason = chosen_oracle(options.get("oracle"), start, nominal)
     for_film = _made_for_film(make_env, env, options)
@@ -84,6 +90,7 @@ def build_target(
         policy_name=loaded.name,
         policy_uri=loaded.uri,
         policy_sha256=loaded.sha256,
+        code_sha256=code_digest(own_files(base, options)),
         solvable=getattr(start, "solvable", None),
         samples=SAMPLES,
         film_steps_per_second=frames_per_second(env),
@@ -95,7 +102,9 @@ def build_target(
         ),
     )
     random = partial(RandomActions, env.action_space)
-    checks = GymChecks(loaded, random, nominal, language.info_keys(text), "horizon" in options)
+    keys, has_other_horizon = language.info_keys(text), "horizon" in options
+    at_random = cache(lambda: nominal_of(random()))
+    checks = GymChecks(loaded, random, nominal, keys, has_other_horizon, at_random)
     return replace(target, further_checks=checks.of(target))
 
 
@@ -148,84 +157,3 @@ def _policy(uri: str | None, spaces: Spaces, trust: bool) -> LoadedPolicy:
             " or py:file.py:function",
         )
     return load_policy(uri, spaces, trust)
-
-
-def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalEpisodes]) -> tuple[str, str]:
-    """What counts as a crash, and why."""
-    if text is not None:
-
-        def quantile(share: float) -> float:
-            return float(np.quantile(_runnable(nominal()).returns, share))
-
-        return language.resolved(text, quantile), "as you asked"
-    if start.oracle is not None:
-        return start.oracle, "what goes wrong in this kind of environment"
-    chosen = default_oracle(_runnable(nominal()))
-    return chosen.text, chosen.reason
-
-
-def _runnable(seen: NominalEpisodes) -> NominalEpisodes:
-    """`seen` itself, unless there is nothing in it."""
-    if len(seen) == 0:
-        raise UnhealthyTarget(
-            f"no episode from the environment's own reset could be run: {seen.failure}",
-            hint="mend the environment; check --oracle terminated tells more",
-        )
-    return seen
-
-
-def absolute_options(options: dict[str, str]) -> dict[str, str]:
-    """`options` that mean the same in any folder."""
-    given, wrappers = options.get("input", ""), wrappers_of(options)
-    is_file = given.endswith((".toml", ".py"))
-    return (
-        options
-        | ({"input": str(Path(given).expanduser().resolve())} if is_file else {})
-        | ({"wrap": ";".join(wrappers)} if wrappers else {})
-    )
-
-
-def wrappers_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the wrappers, the innermost first, that load the same from any folder."""
-    return tuple(absolute_name(name) for name in options.get("wrap", "").split(";") if name)
-
-
-def frames_per_second(env: Any) -> int:
-    """How fast a film of `env` should be."""
-    given = (env.metadata or {}).get("render_fps")
-    return min(60, max(1, int(given))) if given else 20
-
-
-def limit_notes(limit: int | None, endless_after: int | None) -> tuple[str, ...]:
-    """What `check` says of episodes that never end."""
-    if limit is not None:
-        return ()
-    meaning = "is cut" if endless_after is None else "is an error"
-    return (
-        f"horizon: the environment declares no limit, so an episode that has not ended after {LIMITLESS}"
-        f" steps {meaning}; set one with --horizon",
-    )
-
-
-def simulator_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """What simulators are told about the environments."""
-    return {
-        "is_fresh": choice(options, "fresh", ("no", "yes")) == "yes",
-        "patience_seconds": number(options, "patience", 60.0, float, 0.01, 1e6),
-    }
-
-
-def oracle_settings(oracle: str, limit: int | None) -> dict[str, Any]:
-    """What simulators have to watch for an `oracle`."""
-    # whoever asks for episodes that were cut says that it is no error when they are
-    is_endless = limit is None and "truncated" not in oracle
-    return {
-        "endless_after": LIMITLESS if is_endless else None,
-        "watches_space": "out_of_space" in oracle,
-    }
-
-
-def nominal_keys(options: Mapping[str, str], start: Start) -> tuple[str, ...]:
-    """Keys of `info` that are worth knowing about nominal episodes."""
-    named = language.info_keys(options.get("oracle") or start.oracle or "terminated")
-    return tuple(sorted({*SUCCESS_KEYS, *named}))

@@ -2,15 +2,15 @@
 
 import difflib
 import importlib
-import os
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from policyfuzz import extras
 from policyfuzz.code_files import absolute_name, load_attribute
 from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.simulators.gym.pictures import prepare_headless
 
 #: What makes an environment in the modules of PettingZoo.
 _FACTORY = "parallel_env"
@@ -33,7 +33,7 @@ class ParallelEnvironment:
 
     def __call__(self) -> Any:
         """A new environment object."""
-        _go_without_screen()
+        prepare_headless()
         pettingzoo = extras.load("pettingzoo", "pettingzoo")
         factory = self._factory(pettingzoo)
         try:
@@ -46,10 +46,19 @@ class ParallelEnvironment:
             raise self._told(error) from error
         return env
 
+    @property
+    def place(self) -> str:
+        """Where the code stands that makes it: module:function or /FILE.py:function."""
+        return self.name if ":" in self.name else f"{self.name}:{_FACTORY}"
+
+    def given(self, **kwargs: Any) -> "ParallelEnvironment":
+        """The same, made with these arguments as well."""
+        return replace(self, kwargs={**self.kwargs, **kwargs})
+
     def takes(self, **kwargs: Any) -> bool:
         """True where it can be made with these arguments as well."""
         try:
-            env = ParallelEnvironment(self.name, {**self.kwargs, **kwargs}, self.wrappers)()
+            env = self.given(**kwargs)()
         except PolicyFuzzError:
             return False
         env.close()
@@ -73,13 +82,6 @@ class ParallelEnvironment:
         if type(error).__module__.startswith("pettingzoo.env_registry"):
             return UsageError(f"PettingZoo cannot make {self.name!r}: {error}")
         return TargetCodeError.of(f"environment {self.name}", error)
-
-
-def _go_without_screen() -> None:
-    """Let pygame draw into memory where there is no screen, and say nothing when it is imported."""
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 
 def _from_module(module: str) -> Any:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from policyfuzz.errors import PolicyError, UsageError, unknown_name
@@ -42,6 +42,12 @@ def load_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
         Share(who, tuple(found), load_policy(uris[who], _common_spaces(agents, found), trust))
         for who, found in columns.items()
     ]
+
+
+def shared_by_all(agents: Agents, load: Callable[[Spaces], LoadedPolicy]) -> list[Share]:
+    """One policy that acts for all agents, loaded for the spaces that they have in common."""
+    columns = tuple(range(len(agents)))
+    return [Share("", columns, load(_common_spaces(agents, columns)))]
 
 
 def joint_policy(shares: Sequence[Share], agents: Agents, recorded_return: float | None) -> LoadedPolicy:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
+from policyfuzz.code_files import code_digest
 from policyfuzz.errors import unknown_name
 from policyfuzz.oracles import language
 from policyfuzz.oracles.defaults import NominalEpisodes
@@ -21,9 +22,7 @@ from policyfuzz.simulators.pettingzoo.simulator import (
 from policyfuzz.simulators.pettingzoo.world_start import is_particle_world
 from policyfuzz.target import Target
 from policyfuzz.targets.gym.checks import GymChecks
-from policyfuzz.targets.gym.environment import literal
-from policyfuzz.targets.gym.nominal import RandomActions, nominal_episodes
-from policyfuzz.targets.gym.target import (
+from policyfuzz.targets.gym.choices import (
     LIMITLESS,
     LONGEST,
     SAMPLES,
@@ -33,56 +32,72 @@ from policyfuzz.targets.gym.target import (
     limit_notes,
     nominal_keys,
     oracle_settings,
+    own_files,
     simulator_settings,
     wrappers_of,
 )
+from policyfuzz.targets.gym.environment import literal
+from policyfuzz.targets.gym.nominal import RandomActions, nominal_episodes
 from policyfuzz.targets.names import check_options, joined
 from policyfuzz.targets.options import choice, number
 from policyfuzz.targets.pettingzoo.environment import ParallelEnvironment, full_name
 from policyfuzz.targets.pettingzoo.joint_policy import JointPolicy
+from policyfuzz.targets.pettingzoo.likeness import is_seen_alike
 from policyfuzz.targets.pettingzoo.policies import Share, joint_policy, load_shares
 
-_OPTIONS = ("oracle", "input", "horizon", "env.", "reward", "wrap", "fresh", "render", "patience")
+_OPTIONS = ("oracle", "input", "horizon", "env.", "reward", "wrap", "fresh", "infinite", "render", "patience")
 
 
 def make_target(rest: str, options: Mapping[str, str], policy: str | None, trust: bool = False) -> Target:
     """The target of the environment called `rest`, acted in by the policies of these URIs."""
+    return build_target(
+        f"pettingzoo:{full_name(rest)}", rest, options, lambda agents: load_shares(policy, agents, trust)
+    )
+
+
+def build_target(
+    base: str, environment: str, options: Mapping[str, str], load: Callable[[Agents], list[Share]]
+) -> Target:
+    """The target of the environment of this name; `base` is its own name without options."""
     check_options("pettingzoo", options, _OPTIONS)
-    name = full_name(rest)
     horizon = number(options, "horizon", 1, int, 1, LONGEST) if "horizon" in options else None
-    make_env = _environment(name, options, horizon)
+    plain = _environment(full_name(environment), options, horizon)
+    drawn = _made_for_film(plain, options)
+    make_env = drawn if drawn is not None and not is_seen_alike(plain, drawn) else plain
     env = make_env()
     agents = Agents.of(env)
     reward = _reward(options, agents)
     limit = horizon or _limit(env)
     steps = limit or LIMITLESS
-    shares = load_shares(policy, agents, trust)
+    shares = load(agents)
     loaded = joint_policy(shares, agents, _recorded_return(shares, agents, reward))
     start = find_parallel_start(env, read_changes(options.get("input", "")))
-    kind = (
-        RenderedParallelSimulator if getattr(env, "render_mode", None) == "rgb_array" else ParallelSimulator
-    )
-    simulate = partial(kind, reward=reward, cut_after=horizon)
-    settings = simulator_settings(options)
+    settings = simulator_settings(options) | {"reward": reward, "cut_after": horizon}
 
     @cache
     def nominal() -> NominalEpisodes:
-        simulator = simulate(make_env, SeedStart(), nominal_keys(options, start), **settings)
-        return nominal_episodes(simulator, loaded.make(), steps)
+        keys = nominal_keys(options, start)
+        make = _told_of_contacts(make_env, env, keys)
+        return nominal_episodes(ParallelSimulator(make, SeedStart(), keys, **settings), loaded.make(), steps)
 
     text, reason = chosen_oracle(options.get("oracle"), start, nominal)
     info_keys = language.info_keys(text)
     settings |= oracle_settings(text, limit)
+    for_search = _told_of_contacts(make_env, env, info_keys)
+    for_film = drawn and _told_of_contacts(drawn, env, info_keys)
     target = Target(
-        name=joined(f"pettingzoo:{name}", absolute_options({**options, "oracle": text})),
+        name=joined(base, absolute_options({**options, "oracle": text})),
         inputs=start.inputs,
-        simulator=lambda: simulate(_told_of_contacts(make_env, env, info_keys), start, info_keys, **settings),
+        simulator=lambda: ParallelSimulator(for_search, start, info_keys, **settings),
+        film_simulator=for_film
+        and (lambda: RenderedParallelSimulator(for_film, start, info_keys, **settings)),
         policy=loaded.make,
         oracle=language.parse(text),
         horizon=steps,
         policy_name=loaded.name,
         policy_uri=loaded.uri,
         policy_sha256=loaded.sha256,
+        code_sha256=code_digest(own_files(f"pettingzoo:{make_env.place}", options)),
         solvable=getattr(start, "solvable", None),
         samples=SAMPLES,
         film_steps_per_second=frames_per_second(env),
@@ -95,24 +110,31 @@ def make_target(rest: str, options: Mapping[str, str], policy: str | None, trust
             *limit_notes(limit, settings["endless_after"]),
         ),
     )
-    return replace(target, further_checks=GymChecks(loaded, lambda: _random(agents), nominal).of(target))
+    checks = GymChecks(loaded, lambda: _random(agents), nominal, info_keys, "horizon" in options)
+    return replace(target, further_checks=checks.of(target))
 
 
 def _environment(name: str, options: Mapping[str, str], horizon: int | None) -> ParallelEnvironment:
-    """How to make the environment: with its own time limit set, and with pictures, where it takes that."""
+    """How to make the environment: with its own time limit set, where it takes that."""
     given = {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")}
     environment = ParallelEnvironment(name, given, wrappers_of(options))
-    if horizon is not None and "max_cycles" not in given and environment.takes(max_cycles=horizon):
-        environment = replace(environment, kwargs={**environment.kwargs, "max_cycles": horizon})
-    is_wanted = choice(options, "render", ("yes", "no")) == "yes"
-    if not is_wanted or "render_mode" in given:
+    if horizon is None or "max_cycles" in given or not environment.takes(max_cycles=horizon):
         return environment
-    env = environment()
-    can_render = "rgb_array" in (env.metadata or {}).get("render_modes", ())
+    return environment.given(max_cycles=horizon)
+
+
+def _made_for_film(plain: ParallelEnvironment, options: Mapping[str, str]) -> ParallelEnvironment | None:
+    """How to make the environment so that it draws itself, which may cost time also where nobody looks."""
+    if choice(options, "render", ("yes", "no")) == "no":
+        return None
+    env = plain()
+    mode, known = getattr(env, "render_mode", None), getattr(env, "metadata", None) or {}
     env.close()
-    if can_render and environment.takes(render_mode="rgb_array"):
-        return replace(environment, kwargs={**environment.kwargs, "render_mode": "rgb_array"})
-    return environment
+    if mode == "rgb_array":
+        return plain
+    can_render = "rgb_array" in known.get("render_modes", ()) and "render_mode" not in plain.kwargs
+    can_render = can_render and plain.takes(render_mode="rgb_array")
+    return plain.given(render_mode="rgb_array") if can_render else None
 
 
 def _told_of_contacts(make_env: Callable[[], Any], env: Any, info_keys: Sequence[str]) -> Callable[[], Any]:
