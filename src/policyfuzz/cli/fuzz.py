@@ -92,6 +92,8 @@ def command(
             for diagnosis in campaign.bad_diagnoses:
                 click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
                 click.echo(f"  hint: {diagnosis.hint}", err=True)
+        if reason is StopReason.UNHEALTHY:
+            click.echo("policyfuzz: nothing was searched; --force does all the same", err=True)
         with suppress(BrokenPipeError):  # the exit code tells it too
             if is_json:
                 print_json(totals(store, campaign.progress, reason.value))

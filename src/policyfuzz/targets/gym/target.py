@@ -97,7 +97,7 @@ def build_target(
         notes=(
             f"input: {start.label}",
             f"oracle: {text}, {reason}",
-            *loaded.notes,
+            *(f"policy: {note}" for note in loaded.notes),
             *limit_notes(limit, settings["endless_after"]),
         ),
     )

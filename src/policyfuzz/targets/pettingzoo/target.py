@@ -106,7 +106,7 @@ def build_target(
             f"input: {start.label}",
             f"oracle: {text}, {reason}",
             f"reward: {_in_words(reward)}",
-            *loaded.notes,
+            *(f"policy: {note}" for note in loaded.notes),
             *limit_notes(limit, settings["endless_after"]),
         ),
     )
