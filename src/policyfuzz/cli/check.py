@@ -16,6 +16,7 @@ EPILOG = """\
 \b
 Examples:
   policyfuzz check acasxu
+  policyfuzz check gym:LunarLander-v3 --policy sb3:ppo.zip --trust   what is varied? what is a crash?
   policyfuzz check my_module:make_target --thorough   does it keep to all that a target must?"""
 
 

@@ -19,6 +19,8 @@ EPILOG = """\
 \b
 Examples:
   policyfuzz fuzz acasxu --max-time 1m
+  policyfuzz fuzz gym:LunarLander-v3 --policy sb3:ppo.zip --trust --max-time 2m
+  policyfuzz fuzz gym:CartPole-v1 --policy onnx:cart.onnx --input 'theta=-0.1..0.1' --oracle terminated
   policyfuzz fuzz acasxu --strategy random --max-execs 100000 --seed 7 --json
   policyfuzz fuzz acasxu --policy acasxu:networks/ -o campaigns/mine --max-findings 10
   policyfuzz fuzz acasxu -o campaigns/mine --resume --max-time 1h
@@ -72,7 +74,8 @@ def command(
 ) -> int:
     """Search for valid, solvable inputs of TARGET that make its policy crash.
 
-    TARGET is a name from `policyfuzz targets`, or module:function of your own.
+    TARGET is a name from `policyfuzz targets`, gym:ENVIRONMENT, pettingzoo:MODULE, or module:function or
+    FILE.py:function of your own.
     """
     from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.engine import Campaign

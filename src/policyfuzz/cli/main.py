@@ -26,6 +26,7 @@ EPILOG = """\
 \b
 Examples:
   policyfuzz fuzz acasxu --max-time 1m      fuzz the shipped networks
+  policyfuzz fuzz gym:CartPole-v1 --policy sb3:model.zip --trust      or a model of your own
   policyfuzz show campaigns/acasxu-1        list what was found
   policyfuzz replay campaigns/acasxu-1 1    fly finding 1 again and draw it
 
