@@ -25,9 +25,9 @@ class GymChecks:
     policy: LoadedPolicy
     random: Callable[[], Policy]  #: acts at random
     nominal: Callable[[], NominalEpisodes]
-    info_keys: tuple[str, ...] = ()  #: that the oracle looks at
-    has_other_horizon: bool = False  #: than the environment's own, which the policy was trained with
-    at_random: Callable[[], NominalEpisodes] | None = None  #: what random actions earn
+    info_keys: tuple[str, ...]  #: that the oracle looks at
+    has_other_horizon: bool  #: than the environment's own, which the policy was trained with
+    at_random: Callable[[], NominalEpisodes]  #: what random actions earn
 
     def of(self, target: Target) -> Callable[[Executions], list[Diagnosis]]:
         """The function that a target is to be given."""
@@ -45,7 +45,7 @@ def _recorded_return(
     recorded: float | None,
     nominal: NominalEpisodes,
     has_other_horizon: bool,
-    at_random: Callable[[], NominalEpisodes] | None,
+    at_random: Callable[[], NominalEpisodes],
 ) -> Diagnosis:
     """Whether the policy earns what its file says it earned in training."""
     returns = nominal.returns[np.isfinite(nominal.returns)]
@@ -61,8 +61,7 @@ def _recorded_return(
     short = recorded - mean
     if short > _TOO_FAR * max(abs(recorded), float(returns.std())) and short > _STANDARD_ERRORS * error:
         # training acts by chance, and the best actions alone may earn less: that is no broken policy
-        idle = -np.inf if at_random is None else float(at_random().returns.mean())
-        is_broken = at_random is None or mean < (idle + recorded) / 2
+        is_broken = mean < (float(at_random().returns.mean()) + recorded) / 2
         return Diagnosis(
             "policy",
             Level.UNHEALTHY if is_broken else Level.WARNING,

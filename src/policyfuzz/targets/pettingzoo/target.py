@@ -9,6 +9,7 @@ from policyfuzz.code_files import code_digest
 from policyfuzz.errors import unknown_name
 from policyfuzz.oracles import language
 from policyfuzz.oracles.defaults import NominalEpisodes
+from policyfuzz.policies.protocol import Policy
 from policyfuzz.simulators.gym.input_changes import read_changes
 from policyfuzz.simulators.gym.seed_start import SeedStart
 from policyfuzz.simulators.pettingzoo.agents import Agents
@@ -74,12 +75,12 @@ def build_target(
     start = find_parallel_start(env, read_changes(options.get("input", "")))
     settings = simulator_settings(options) | {"reward": reward, "cut_after": horizon}
 
-    @cache
-    def nominal() -> NominalEpisodes:
+    def nominal_of(policy: Policy) -> NominalEpisodes:
         keys = nominal_keys(options, start)
         make = _told_of_contacts(make_env, env, keys)
-        return nominal_episodes(ParallelSimulator(make, SeedStart(), keys, **settings), loaded.make(), steps)
+        return nominal_episodes(ParallelSimulator(make, SeedStart(), keys, **settings), policy, steps)
 
+    nominal = cache(lambda: nominal_of(loaded.make()))
     text, reason = chosen_oracle(options.get("oracle"), start, nominal)
     info_keys = language.info_keys(text)
     settings |= oracle_settings(text, limit)
@@ -110,7 +111,8 @@ def build_target(
             *limit_notes(limit, settings["endless_after"]),
         ),
     )
-    checks = GymChecks(loaded, lambda: _random(agents), nominal, info_keys, "horizon" in options)
+    at_random = cache(lambda: nominal_of(_random(agents)))
+    checks = GymChecks(loaded, lambda: _random(agents), nominal, info_keys, "horizon" in options, at_random)
     return replace(target, further_checks=checks.of(target))
 
 
