@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 #: Kinds of `EpisodeError`.
-RAISED, NUMBERS, ENDLESS, HUNG, STATE = "raised", "numbers", "endless", "hung", "state"
+RAISED, NUMBERS, ENDLESS, HUNG, STATE, CRASHED = "raised", "numbers", "endless", "hung", "state", "crashed"
 
 #: Characters of a traceback that are kept, half of them from its end: thousands of errors must fit in a file.
 _LONGEST = 20_000
@@ -19,7 +19,8 @@ _LONG_LINE = 200
 class EpisodeError:
     """Why an episode could not be run to its end: a fault of the environment, not of the policy."""
 
-    #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end; HUNG: no answer; STATE: not the start it was told.
+    #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end; HUNG: no answer; STATE: not the start it was told;
+    #: CRASHED: it took the process with it that it ran in.
     kind: str
     step: int  #: at which it happened, 0 for the reset
     text: str  #: the traceback, or what was wrong

@@ -16,6 +16,10 @@ class PolicyFuzzError(Exception):
         self.message = message
         self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # subclasses may be made from other things than a message and a hint
+        return _remade, (type(self), self.message, self.hint)
+
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
@@ -62,6 +66,12 @@ class TargetCodeError(PolicyFuzzError):
         return cls(f"the code of {whose} raised {type(error).__name__}: {error} ({where})", hint)
 
 
+class WorkersFailed(PolicyFuzzError):
+    """No worker gets as far as running an episode."""
+
+    exit_code = 3
+
+
 @contextmanager
 def blamed_on(whose: str) -> Iterator[None]:
     """Turn what code of the user raises into an error that says `whose` it was."""
@@ -71,6 +81,13 @@ def blamed_on(whose: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:  # whatever simulator, policy or oracle raise
         raise TargetCodeError.of(whose, error) from error
+
+
+def _remade(kind: type[PolicyFuzzError], message: str, hint: str) -> PolicyFuzzError:
+    """The error that was pickled."""
+    error = kind.__new__(kind, message)
+    PolicyFuzzError.__init__(error, message, hint)
+    return error
 
 
 def unknown_name(kind: str, given: str, known: Iterable[str]) -> UsageError:

@@ -67,7 +67,7 @@ class Executions:
         return cls(
             np.array(returns, np.float64),
             lengths,
-            np.concatenate(_padded([one[None] for one in tables])) if tables else np.empty((0, 1, 1)),
+            _stacked([one[None] for one in tables]) if tables else np.empty((0, 1, 1)),
             Verdicts(np.where(fired, 0, NONE), np.where(fired, lengths - 1, NONE)),
             {row: EpisodeError(RAISED, int(lengths[row]) - 1, text) for row, text in (errors or {}).items()},
         )
@@ -119,7 +119,7 @@ def concatenate(parts: Sequence[Executions]) -> Executions:
     return Executions(
         np.concatenate([part.returns for part in parts]),
         np.concatenate([part.lengths for part in parts]),
-        np.concatenate(_padded([part.states for part in parts])),
+        _stacked([part.states for part in parts]),
         Verdicts(
             np.concatenate([part.verdicts.kinds for part in parts]),
             np.concatenate([part.verdicts.steps for part in parts]),
@@ -132,7 +132,17 @@ def concatenate(parts: Sequence[Executions]) -> Executions:
     )
 
 
-def _padded(states: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-    """Arrays (n, t, k) of one length and width, zero behind their end."""
-    longest, widest = (max(one.shape[axis] for one in states) for axis in (1, 2))
-    return [np.pad(one, ((0, 0), (0, longest - one.shape[1]), (0, widest - one.shape[2]))) for one in states]
+def _stacked(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Sequences (m, t, k) of any lengths and widths one after another, zero behind their end.
+
+    Time lies first in memory, as a rollout leaves it: whoever sums over the result rounds alike, whether the
+    episodes were run at once or in pieces.
+    """
+    longest, widest = (max(part.shape[axis] for part in parts) for axis in (1, 2))
+    stacked = np.zeros((longest, sum(len(part) for part in parts), widest))
+    start = 0
+    for part in parts:
+        count, length, width = part.shape
+        stacked[:length, start : start + count, :width] = part.swapaxes(0, 1)
+        start += count
+    return stacked.swapaxes(0, 1)

@@ -1,6 +1,8 @@
 """What is fuzzed: data plus factories, so that every worker can build its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +38,7 @@ class Target:
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
+    max_workers: int | None = None  #: that may run it at the same time, None for any number
     film_steps_per_second: int = 20  #: where the simulator renders
     film_simulator: Callable[[], Simulator] | None = None  #: renders, where the other one had better not
     notes: tuple[str, ...] = ()  #: what was found out or chosen for the user, for `check` to tell
@@ -98,3 +101,23 @@ class Runner:
             decay=target.decay,
             observer=observer,
         )
+
+
+#: Runs an episode for each row of inputs (n, d) with case seeds (n,).
+Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
+_runs_with: ContextVar[Callable[[Target], Run]] = ContextVar("runs_with", default=Runner)
+
+
+def runner_of(target: Target) -> Run:
+    """What runs a few episodes outside of a campaign: this process, unless `running_with` says otherwise."""
+    return _runs_with.get()(target)
+
+
+@contextmanager
+def running_with(make: Callable[[Target], Run]) -> Iterator[None]:
+    """Have `make` give what runs episodes, where this process had better not."""
+    token = _runs_with.set(make)
+    try:
+        yield
+    finally:
+        _runs_with.reset(token)

@@ -22,7 +22,8 @@ from policyfuzz.campaign.schema import FILE_NAME
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.diagnosis import Diagnosis
 from policyfuzz.errors import CampaignError, UnhealthyTarget, UsageError
-from policyfuzz.target import Target
+from policyfuzz.executors.choice import choose_executor
+from policyfuzz.target import Target, running_with
 
 
 def fuzz(
@@ -39,6 +40,9 @@ def fuzz(
     max_time: Duration | None = None,
     max_execs: int | None = None,
     max_findings: int | None = None,
+    workers: int | None = None,
+    executor: str | None = None,
+    timeout: Duration | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
@@ -49,32 +53,38 @@ def fuzz(
     """Search for valid, solvable inputs of `target` that make its `policy` crash.
 
     What `target`, `policy`, `oracle`, `input`, `horizon`, `options` and `trust` may be is told by
-    `as_target`. Further `settings` are those of the command line: batch, samples, sensitivity, quantile, tau,
-    gamma, components and radius. Without a limit it runs until it is interrupted, which gives what it has.
+    `as_target`. Further `settings` are those of the command line: batch, window, samples, sensitivity,
+    quantile, tau, gamma, components and radius. Without a limit it runs until it is interrupted, which gives
+    what it has.
+
+    Episodes are run by `workers` processes, or by what `executor` names: "inline", "processes" or
+    "ray:ADDRESS"; the findings are the same. There an episode that takes longer than `timeout` is hung.
 
     The campaign goes into the folder `out`, or into one that is removed when this process ends; `resume` goes
     on with the one in `out`. Every callback is told every event, and may raise `Stop`. A target that fails
     its health check raises `UnhealthyTarget`, unless by `force`.
     """
     budget = Budget(seconds_of(max_time), max_execs, max_findings)
+    runs_by = choose_executor(executor, workers, seconds_of(timeout))
     audience = Audience.of(callbacks)
-    subject = as_target(
-        target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
-    )
-    uri = policy if isinstance(policy, str) else None
-    open_store = _resumed if resume else _created
-    store = open_store(subject, uri, out, {**settings, "strategy": strategy, "seed": seed})
-    try:
-        campaign = Campaign(subject, store, budget, accept_unhealthy=force)
-        with ExitStack() as stack:
-            shown = (stack.enter_context(progress_bar()),) if progress else ()
-            campaign.listener = Audience((*shown, *audience.listeners))
-            reason = campaign.run()
-        if reason is StopReason.UNHEALTHY:
-            store.set_stop_reason(None)  # nothing is kept of it: the folder can be used again
-            raise _unhealthy(subject, campaign.bad_diagnoses)
-    finally:
-        store.close_or_discard()
+    with running_with(runs_by.runner):
+        subject = as_target(
+            target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
+        )
+        uri = policy if isinstance(policy, str) else None
+        open_store = _resumed if resume else _created
+        store = open_store(subject, uri, out, {**settings, "strategy": strategy, "seed": seed})
+        try:
+            campaign = Campaign(subject, store, budget, accept_unhealthy=force, make_executor=runs_by)
+            with ExitStack() as stack:
+                shown = (stack.enter_context(progress_bar()),) if progress else ()
+                campaign.listener = Audience((*shown, *audience.listeners))
+                reason = campaign.run()
+            if reason is StopReason.UNHEALTHY:
+                store.set_stop_reason(None)  # nothing is kept of it: the folder can be used again
+                raise _unhealthy(subject, campaign.bad_diagnoses)
+        finally:
+            store.close_or_discard()
     return Result(store.folder, subject, trust)
 
 

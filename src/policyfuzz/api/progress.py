@@ -29,7 +29,7 @@ def budget_share(budget: Budget, progress: Progress) -> float | None:
 def progress_text(progress: Progress) -> str:
     """What there is to tell, in one line."""
     said = f"{progress.findings:,} findings, {progress.distinct_findings:,} distinct"
-    errors = f", {progress.errors:,} errors" if progress.errors else ""
+    errors = f", {progress.failures:,} errors" if progress.failures else ""
     return f"{said}{errors}, {progress.executions:,} episodes, {progress.executions_per_second:,.0f}/s"
 
 

@@ -14,6 +14,7 @@ _PLACES = {
     "strategy": ("", "strategy"),
     "seed": ("", "seed"),
     "batch": ("", "batch_size"),
+    "window": ("", "window"),
     "radius": ("", "distinct_radius"),
     "samples": ("search", "samples"),
     "sensitivity": ("search", "sensitivity"),

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, r
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, FailedEpisode, Finding, Progress
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.diagnosis import Diagnosis, Level
+from policyfuzz.episode_error import CRASHED, HUNG
 from policyfuzz.errors import CampaignError, UnhealthyTarget
 from policyfuzz.executions import Executions
 from policyfuzz.executors.inline import InlineExecutor
-from policyfuzz.executors.protocol import Executor
+from policyfuzz.executors.protocol import Executor, MakeExecutor
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing
@@ -43,7 +44,7 @@ class Campaign:
     budget: Budget
     listener: Listener = lambda _event: None
     accept_unhealthy: bool = False  #: go on although the health check failed
-    make_executor: Callable[[Target, TimeSplit], Executor] = InlineExecutor
+    make_executor: MakeExecutor = InlineExecutor
     _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
@@ -60,7 +61,6 @@ class Campaign:
 
     def __post_init__(self) -> None:
         config, space = self.store.config, self.target.inputs
-        self._executor = self.make_executor(self.target, self._clock)
         self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
         self._confirmations = Confirmations(len(space.dimensions))
         self._packing = Packing(config.distinct_radius, space.periods)
@@ -74,8 +74,10 @@ class Campaign:
         """Go on until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
         self._progress = self._earlier = self.store.progress()
         self._started_at = time.perf_counter()
+        self._executor = self.make_executor(self.target, self._clock)
         self.store.set_stop_reason(None)
-        self._emit(Started(self.store.config, self.budget, str(self.store.folder), self._progress))
+        wanted = self._executor.workforce.wanted
+        self._emit(Started(self.store.config, self.budget, str(self.store.folder), self._progress, wanted))
         try:
             # one core per process: matrices this small only lose by being shared among threads
             with threadpool_limits(1):
@@ -86,6 +88,8 @@ class Campaign:
         except UnhealthyTarget:
             self.store.set_stop_reason(StopReason.UNHEALTHY.value)
             raise
+        finally:
+            self._executor.close()
         self.store.set_stop_reason(reason.value)
         self._emit(Stopped(reason, self._progress))
         return reason
@@ -170,14 +174,22 @@ class Campaign:
             found = {row: int(cases.parents[row]) for row in range(confirmed)}
             found |= {confirmed + int(row): one.id for row, one in zip(told.crashed, findings, strict=True)}
             failed = [self._failed(cases, executions, row, found.get(row)) for row in executions.errors]
-            errors = sum(not executions.crashed[row] for row in executions.errors)
-            self._progress = replace(
-                self._progress,
-                unconfirmed=len(self._confirmations),
-                errors=self._progress.errors + errors,
-            )
+            self._count_failures(executions)
             self.store.commit(self._record(searched, told, findings, verdicts, failed))
         self._emit(BatchDone(self._progress, findings, failed))
+
+    def _count_failures(self, executions: Executions) -> None:
+        """Bring the totals up to date with episodes that could not be run, and are no findings."""
+        now = self._progress
+        kinds = [error.kind for row, error in executions.errors.items() if not executions.crashed[row]]
+        hangs, crashes = kinds.count(HUNG), kinds.count(CRASHED)
+        self._progress = replace(
+            now,
+            unconfirmed=len(self._confirmations),
+            errors=now.errors + len(kinds) - hangs - crashes,
+            hangs=now.hangs + hangs,
+            simulator_crashes=now.simulator_crashes + crashes,
+        )
 
     def _judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str, bool]]:
         """Number, status and distinctness of the findings whose second run this was."""
@@ -195,7 +207,7 @@ class Campaign:
         now, earlier = self._progress, self._earlier
         is_sample = np.isin(cases.purposes, (Purpose.SAMPLE, Purpose.EXPLORE))
         crashed = executions.crashed
-        spent = self._clock.seconds
+        spent, workforce = self._clock.seconds, self._executor.workforce
         self._progress = replace(
             now,
             batch=now.batch + 1,
@@ -219,6 +231,10 @@ class Campaign:
             density_seconds=earlier.density_seconds + spent.get("density", 0.0),
             search_seconds=earlier.search_seconds + spent.get("search", 0.0),
             store_seconds=earlier.store_seconds + spent.get("store", 0.0),
+            workers=workforce.ready,
+            worker_seconds=earlier.worker_seconds + workforce.worker_seconds,
+            busy_seconds=earlier.busy_seconds + workforce.busy_seconds,
+            restarts=earlier.restarts + workforce.restarts,
         )
 
     def _new_findings(self, cases: Cases, executions: Executions, told: Told) -> Iterator[Finding]:

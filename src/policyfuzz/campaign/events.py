@@ -17,6 +17,7 @@ class Started:
     budget: Budget
     folder: str
     progress: Progress  #: what earlier parts have done
+    workers: int = 1  #: that were asked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from policyfuzz.episode_error import ENDLESS, HUNG, NUMBERS, STATE
 from policyfuzz.executions import Executions, concatenate
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
-from policyfuzz.target import Runner, Target
+from policyfuzz.target import Target, runner_of
 
 #: Episodes that are run twice.
 REPLAYS = 8
@@ -59,7 +59,7 @@ def check_target(
 
     Without a number of `episodes`, it is as many as can be run in a short time.
     """
-    fuzzer, runner = make_fuzzer("random", target, seed=seed), Runner(target)
+    fuzzer, runner = make_fuzzer("random", target, seed=seed), runner_of(target)
     cases = fuzzer.ask(episodes or _MANY)
     runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
     started = time.perf_counter()

@@ -67,7 +67,9 @@ class Progress:
     distinct_findings: int = 0
     flaky: int = 0
     unconfirmed: int = 0
-    errors: int = 0  #: episodes that could not be run to their end, and are no findings
+    errors: int = 0  #: episodes that could not be run to their end for another reason than the next two
+    hangs: int = 0  #: episodes that gave no answer
+    simulator_crashes: int = 0  #: episodes that took their worker process with them
     corpus: int = 0
     drawn: int = 0
     invalid: int = 0
@@ -77,8 +79,27 @@ class Progress:
     density_seconds: float = 0.0
     search_seconds: float = 0.0
     store_seconds: float = 0.0
+    workers: int = 1  #: that were at work; 1 where episodes are run in the campaign's own process
+    worker_seconds: float = 0.0  #: that workers were there for
+    busy_seconds: float = 0.0  #: of these that they ran episodes
+    restarts: int = 0  #: workers that had to be replaced
     fresh_share: float = float("nan")  #: in the last batch
     fresh_threshold: float = float("nan")
+
+    @property
+    def failures(self) -> int:
+        """Episodes that could not be run to their end, and are no findings."""
+        return self.errors + self.hangs + self.simulator_crashes
+
+    @property
+    def completed(self) -> int:
+        """Episodes that were run to their end, or are findings."""
+        return self.executions - self.failures
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the workers' time in which they ran episodes; NaN before there was any."""
+        return self.busy_seconds / self.worker_seconds if self.worker_seconds > 0 else float("nan")
 
     @property
     def valid_rate(self) -> float:

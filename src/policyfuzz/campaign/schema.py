@@ -7,7 +7,7 @@ LOCK_NAME = "writer.lock"
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
 #: Raised when an older file can no longer be read.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
@@ -28,7 +28,7 @@ FINDING_COLUMNS = {
 }
 ERROR_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 1
-    "kind": "TEXT NOT NULL",  # raised, numbers, endless, hung or state
+    "kind": "TEXT NOT NULL",  # raised, numbers, endless, hung, state or crashed
     "step": "INTEGER NOT NULL",  # 0: the reset
     "text": "TEXT NOT NULL",  # the traceback, or what was wrong
     "purpose": "TEXT NOT NULL",  # what the episode was run for
@@ -48,7 +48,7 @@ SEED_COLUMNS = {
     "batch": "INTEGER NOT NULL",
     "seconds": "REAL NOT NULL",
 }
-#: One row per batch; all but the last three groups are totals since the start.
+#: One row per batch; all but `workers` and the last two are totals since the start.
 BATCH_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",
     "seconds": "REAL NOT NULL",
@@ -61,7 +61,9 @@ BATCH_COLUMNS = {
     "distinct_findings": "INTEGER NOT NULL",
     "flaky": "INTEGER NOT NULL",
     "unconfirmed": "INTEGER NOT NULL",
-    "errors": "INTEGER NOT NULL",  # episodes that could not be run to their end, and are no findings
+    "errors": "INTEGER NOT NULL",  # episodes that could not be run to their end; the next two count apart
+    "hangs": "INTEGER NOT NULL",  # episodes that gave no answer
+    "simulator_crashes": "INTEGER NOT NULL",  # episodes that took their worker process with them
     "corpus": "INTEGER NOT NULL",
     "drawn": "INTEGER NOT NULL",
     "invalid": "INTEGER NOT NULL",
@@ -71,6 +73,10 @@ BATCH_COLUMNS = {
     "density_seconds": "REAL NOT NULL",
     "search_seconds": "REAL NOT NULL",
     "store_seconds": "REAL NOT NULL",
+    "workers": "INTEGER NOT NULL",  # at work in this batch
+    "worker_seconds": "REAL NOT NULL",  # that workers were there for
+    "busy_seconds": "REAL NOT NULL",  # of these that they ran episodes
+    "restarts": "INTEGER NOT NULL",  # workers that had to be replaced
     "fresh_share": "REAL",  # of this batch
     "fresh_threshold": "REAL",  # log-density per state
 }

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from policyfuzz.cli.options import Request, as_json, asks_for_target
+from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_workers
 
 if TYPE_CHECKING:
     from policyfuzz.diagnosis import Diagnosis
+    from policyfuzz.executors.choice import ExecutorChoice
     from policyfuzz.inputs import InputSpace
 
 EPILOG = """\
@@ -17,18 +18,27 @@ EPILOG = """\
 Examples:
   policyfuzz check acasxu
   policyfuzz check gym:LunarLander-v3 --policy sb3:ppo.zip --trust   what is varied? what is a crash?
-  policyfuzz check my_module:make_target --thorough   does it keep to all that a target must?"""
+  policyfuzz check my_module:make_target --thorough   does it keep to all that a target must?
+  policyfuzz check gym:MyEnv-v0 --policy py:act.py:act -j 1   an environment that may crash or hang"""
 
 
 @click.command(epilog=EPILOG)
 @asks_for_target
+@asks_for_workers
 @click.option(
     "--episodes", type=int, help="Random episodes to run.  [default: 1000, fewer if they take over 20 s]"
 )
 @click.option("-s", "--seed", default=0, show_default=True, help="Of the random episodes.")
 @click.option("--thorough", is_flag=True, help="Also run the conformance checks, short campaigns included.")
 @as_json
-def command(request: Request, episodes: int | None, seed: int, thorough: bool, is_json: bool) -> int:
+def command(
+    request: Request,
+    executor: "ExecutorChoice",
+    episodes: int | None,
+    seed: int,
+    thorough: bool,
+    is_json: bool,
+) -> int:
     """Run random episodes of TARGET and say what is wrong, with a hint. Exit code 3 if it cannot be fuzzed.
 
     The same check runs at the start of every campaign.
@@ -36,11 +46,12 @@ def command(request: Request, episodes: int | None, seed: int, thorough: bool, i
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
     from policyfuzz.errors import UsageError
+    from policyfuzz.target import running_with
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
-    loaded = request.load()
-    with progress_bar() as bar:
+    with running_with(executor.runner), progress_bar() as bar:
+        loaded = request.load()
         diagnoses = check_target(
             loaded, episodes, seed, lambda parts: bar.track(parts, description="random episodes, batches")
         )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target
+from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target, asks_for_workers
 
 if TYPE_CHECKING:
     from policyfuzz.campaign.writer import CampaignWriter
+    from policyfuzz.executors.choice import ExecutorChoice
     from policyfuzz.target import Target
 
 EPILOG = """\
@@ -24,10 +25,13 @@ Examples:
   policyfuzz fuzz acasxu --strategy random --max-execs 100000 --seed 7 --json
   policyfuzz fuzz acasxu --policy acasxu:networks/ -o campaigns/mine --max-findings 10
   policyfuzz fuzz acasxu -o campaigns/mine --resume --max-time 1h
+  policyfuzz fuzz bipedal -j 8 --timeout 30s --max-time 1h
+  policyfuzz fuzz bipedal --executor ray:auto --max-time 12h
 
 \b
 Limits count from the first start of a campaign, resumed parts included. Without a limit it runs
-until Ctrl-C, which saves and stops. The same seed and options give the same findings."""
+until Ctrl-C, which saves and stops. The same seed and options give the same findings, whatever
+the number of workers."""
 
 
 #: Names of targets longer than this make no good name for a folder; their options are left out.
@@ -40,6 +44,7 @@ _LONG_NAME = 40
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
 @click.option("--max-findings", type=int, help="Stop once at least this many findings are confirmed.")
+@asks_for_workers
 @click.option("-s", "--seed", type=int, help="Of all randomness of the search.  [default: 0]")
 @click.option("-o", "--out", type=FOLDER, help="Campaign folder.  [default: campaigns/TARGET-N]")
 @click.option("--resume", is_flag=True, help="Continue the campaign in the folder given by -o.")
@@ -53,6 +58,7 @@ _LONG_NAME = 40
 @as_json
 @click.option("--force", is_flag=True, help="Go on although the health check failed.")
 @click.option("--batch", type=int, help="Episodes per batch.  [default: the target's]")
+@click.option("--window", type=int, help="Batches in flight; more for many workers.  [default: 2]")
 @click.option("--samples", type=int, help="Random inputs before the first mutant.  [default: the target's]")
 @click.option("--sensitivity", help="Energy of kept mutants: lineage (default) or exact.")
 @click.option("--quantile", type=float, help="Share of state sequences called fresh.  [default: 0.05]")
@@ -62,6 +68,7 @@ _LONG_NAME = 40
 @click.option("--radius", type=float, help="Findings nearer than this are not distinct.  [default: 0.01]")
 def command(
     request: Request,
+    executor: "ExecutorChoice",
     max_time: float | None,
     max_execs: int | None,
     max_findings: int | None,
@@ -83,13 +90,15 @@ def command(
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import print_summary
     from policyfuzz.report.totals import totals
+    from policyfuzz.target import running_with
 
     budget = Budget(max_time, max_execs, max_findings)
-    loaded, store = _resume(request, out, chosen) if resume else _start(request, out, chosen)
+    with running_with(executor.runner):
+        loaded, store = _resume(request, out, chosen) if resume else _start(request, out, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        campaign = Campaign(loaded, store, budget, accept_unhealthy=force)
-        with make_listener(ui) as campaign.listener:
+        campaign = Campaign(loaded, store, budget, accept_unhealthy=force, make_executor=executor)
+        with make_listener(ui) as campaign.listener, running_with(executor.runner):
             reason = campaign.run()
         if reason is StopReason.UNHEALTHY and ui != "plain":  # which has told it already
             for diagnosis in campaign.bad_diagnoses:

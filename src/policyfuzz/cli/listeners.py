@@ -10,6 +10,7 @@ from rich.console import Console
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started
 from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.cli.summary import failures_text, workers_text
 from policyfuzz.diagnosis import Level
 
 #: Seconds between two plain lines.
@@ -55,7 +56,12 @@ class PlainLines:
                 f"{format_seconds(progress.seconds)}: {progress.executions:,} episodes"
                 f" ({format_rate(progress.executions_per_second)}), {progress.findings:,} findings"
                 f" ({progress.distinct_findings:,} distinct), corpus {progress.corpus:,}"
-                + (f", {progress.errors:,} errors" if progress.errors else "")
+                + (
+                    f"; workers: {workers_text(progress)}"
+                    if progress.workers > 1 or progress.restarts
+                    else ""
+                )
+                + (f"; {failures_text(progress)}" if progress.failures else "")
             )
 
     def _print(self, line: str) -> None:

@@ -39,6 +39,33 @@ trust = click.option(
 )
 
 
+def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
+    """Give `command` the options that say who runs episodes, as one `executor`."""
+
+    @wraps(command)
+    def asked(workers: int | None, executor: str | None, timeout: float | None, **rest: Any) -> int:
+        from policyfuzz.executors.choice import choose_executor
+
+        return command(executor=choose_executor(executor, workers, timeout), **rest)
+
+    decorators = (
+        click.option(
+            "-j", "--workers", type=int, help="Worker processes.  [default: none, one process does it all]"
+        ),
+        click.option(
+            "--executor",
+            metavar="NAME",
+            help="Runs episodes: inline, processes or ray[:ADDRESS].  [default: inline, with -j processes]",
+        ),
+        click.option(
+            "--timeout", type=DURATION, help="For one episode in a worker; longer is hung.  [default: 5m]"
+        ),
+    )
+    for decorate in reversed(decorators):
+        asked = decorate(asked)
+    return asked
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The target that was asked for on a command line."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyfuzz.cli.options import FOLDER, as_json, trust
+from policyfuzz.cli.options import DURATION, FOLDER, as_json, trust
 from policyfuzz.errors import CannotRender, UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ Exit code 1 if it crashes, 0 if it does not."""
 @click.option(
     "--error", "is_error", is_flag=True, help="FINDING is the number of an error, see show --errors."
 )
+@click.option("--timeout", type=DURATION, help="For an error that hangs or kills its worker.  [default: 5m]")
 @click.option("--no-picture", is_flag=True, help="Neither draw nor film.")
 @as_json
 def command(
@@ -45,6 +46,7 @@ def command(
     film: Path | None,
     trust: bool,
     is_error: bool,
+    timeout: float | None,
     no_picture: bool,
     is_json: bool,
 ) -> int:
@@ -63,7 +65,7 @@ def command(
         raise UsageError("--no-picture and a name for a picture or film exclude each other")
     campaign = CampaignReader(folder)
     if is_error:
-        return _replay_error(campaign, finding, policy, trust, is_json)
+        return _replay_error(campaign, finding, policy, trust, timeout, is_json)
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
         result = replay(campaign, found, policy, trust)
@@ -84,13 +86,20 @@ def command(
 
 
 def _replay_error(
-    campaign: "CampaignReader", number: int, policy: str | None, trust: bool, is_json: bool
+    campaign: "CampaignReader",
+    number: int,
+    policy: str | None,
+    trust: bool,
+    timeout: float | None,
+    is_json: bool,
 ) -> int:
     """Run an episode again that could not be run, and say what comes of it now."""
     from policyfuzz.cli.console import print_json
+    from policyfuzz.executors.choice import TIMEOUT
     from policyfuzz.triage.replay import replay_failed
 
-    error = replay_failed(campaign, campaign.failed_episode(number), policy, trust)
+    failed = campaign.failed_episode(number)
+    error = replay_failed(campaign, failed, policy, trust, timeout or TIMEOUT)
     if is_json:
         print_json({"error": number, "fails": error is not None, "text": error.text if error else None})
     elif error is None:

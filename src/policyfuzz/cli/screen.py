@@ -17,6 +17,7 @@ from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started
 from policyfuzz.campaign.records import Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.cli.summary import failures_text, workers_text
 from policyfuzz.diagnosis import Diagnosis, Level
 from policyfuzz.report.statistics import wilson_interval
 
@@ -42,6 +43,7 @@ class Screen:
         self._config = CampaignConfig("")
         self._budget = Budget()
         self._folder = ""
+        self._workers = 1
         self._diagnoses: list[Diagnosis] = []
         self._latest: Finding | None = None
         self._drawn_at = 0.0
@@ -60,6 +62,7 @@ class Screen:
         """Take note of `event`, and draw now and then."""
         if isinstance(event, Started):
             self._config, self._budget, self._folder = event.config, event.budget, event.folder
+            self._workers = event.workers
             waiting = Text("running the first batch (the very first run also compiles the inner loops)")
             self._live.update(Panel(waiting, title=self._title()), refresh=True)
         elif isinstance(event, Examined):
@@ -111,8 +114,8 @@ class Screen:
             grid.add_row("latest", "none yet")
         if progress.flaky:
             grid.add_row("flaky", Text(f"{progress.flaky:,} (not counted)", style="yellow"))
-        if progress.errors:
-            grid.add_row("errors", Text(f"{progress.errors:,} episodes could not be run", style="yellow"))
+        if progress.failures:
+            grid.add_row("errors", Text(failures_text(progress), style="yellow"))
         grid.add_row("crash rate", _crash_rate(progress))
         low, high = wilson_interval(progress.sample_crashes, progress.samples)
         grid.add_row("random", f"{progress.sample_crash_rate:.3%} ({low:.2%} to {high:.2%})")
@@ -123,6 +126,7 @@ class Screen:
         grid.add_row("time", format_seconds(progress.seconds))
         grid.add_row("episodes", f"{progress.executions:,}")
         grid.add_row("speed", f"{format_rate(self._speed(progress))} episodes")
+        grid.add_row("workers", workers_text(progress, self._workers))
         share = _budget_share(self._budget, progress)
         grid.add_row("budget", "until Ctrl-C" if share is None else ProgressBar(1.0, share, width=24))
         grid.add_row("folder", Text(self._folder, overflow="ellipsis", no_wrap=True))

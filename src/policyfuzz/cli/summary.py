@@ -1,6 +1,7 @@
 """What a campaign has come to, for people and for programs."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,26 @@ def crash_rates(progress: Progress) -> list[str]:
     return lines
 
 
+def failures_text(progress: Progress) -> str:
+    """How many episodes could not be run to their end, and in what way."""
+    ways = {"hung": progress.hangs, "crashed the simulator": progress.simulator_crashes}
+    told = [f"{count:,} {way}" for way, count in ways.items() if count]
+    return f"{progress.failures:,} episodes could not be run" + (f" ({', '.join(told)})" if told else "")
+
+
+def workers_text(progress: Progress, wanted: int | None = None) -> str:
+    """How many workers there are, how busy they have been, and how many were replaced."""
+    count = (
+        f"{progress.workers:,}"
+        if wanted in (None, progress.workers)
+        else f"{progress.workers:,} of {wanted:,}"
+    )
+    parts = [count]
+    parts += [] if math.isnan(progress.utilisation) else [f"{progress.utilisation:.0%} busy"]
+    parts += [f"{progress.restarts:,} replaced"] if progress.restarts else []
+    return ", ".join(parts)
+
+
 def print_summary(
     console: Console, campaign: CampaignReader, progress: Progress, stop_reason: str | None
 ) -> None:
@@ -46,10 +67,10 @@ def print_summary(
     extras = [f"{progress.distinct_findings:,} distinct"]
     extras += [f"{progress.flaky:,} flaky (not counted)"] if progress.flaky else []
     extras += [f"{progress.unconfirmed:,} not confirmed yet"] if progress.unconfirmed else []
-    if progress.errors:
-        grid.add_row(
-            "errors", f"{progress.errors:,} episodes could not be run: show {campaign.folder} --errors"
-        )
+    if progress.workers > 1 or progress.restarts:
+        grid.add_row("workers", workers_text(progress))
+    if progress.failures:
+        grid.add_row("errors", f"{failures_text(progress)}: policyfuzz show {campaign.folder} --errors")
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
     for label, line in zip(("crash rate", ""), crash_rates(progress), strict=False):
         grid.add_row(label, line)

@@ -1,9 +1,24 @@
 """What an executor is: batches in, results out in the same order."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from policyfuzz.executions import Executions
 from policyfuzz.search.cases import Cases
+from policyfuzz.target import Target
+from policyfuzz.timing import TimeSplit
+
+
+@dataclass(frozen=True, slots=True)
+class Workforce:
+    """Who runs episodes, and how busy they have been."""
+
+    wanted: int = 1  #: workers that were asked for
+    ready: int = 1  #: workers that can run episodes now
+    worker_seconds: float = 0.0  #: that the wanted workers had, since the first was ready
+    busy_seconds: float = 0.0  #: of these that they ran episodes
+    restarts: int = 0  #: workers that had to be replaced
 
 
 class Executor(Protocol):
@@ -16,3 +31,16 @@ class Executor(Protocol):
     def collect(self) -> Executions:
         """Results of the oldest batch that was not collected yet; waits for them."""
         ...
+
+    @property
+    def workforce(self) -> Workforce:
+        """How the workers are doing."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything; what was not collected is lost."""
+        ...
+
+
+#: Makes an executor of a target, which adds the time it spends simulating.
+MakeExecutor = Callable[[Target, TimeSplit], Executor]

@@ -6,9 +6,11 @@ import numpy as np
 
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import FailedEpisode, Finding
-from policyfuzz.episode_error import EpisodeError
+from policyfuzz.episode_error import CRASHED, HUNG, EpisodeError
 from policyfuzz.errors import CampaignError
 from policyfuzz.executions import Outcome
+from policyfuzz.executors.choice import PROCESSES, TIMEOUT, ExecutorChoice
+from policyfuzz.executors.isolated import IsolatedRunner
 from policyfuzz.oracles import NONE
 from policyfuzz.target import Runner, Target
 from policyfuzz.targets.registry import load_target
@@ -56,11 +58,20 @@ def replay_on(target: Target, finding: Finding) -> Replay:
 
 
 def replay_failed(
-    campaign: CampaignReader, failed: FailedEpisode, policy: str | None = None, trust: bool = False
+    campaign: CampaignReader,
+    failed: FailedEpisode,
+    policy: str | None = None,
+    trust: bool = False,
+    timeout: float = TIMEOUT,
 ) -> EpisodeError | None:
-    """Run an episode again that could not be run; the error that it ends in now, if any."""
+    """Run an episode again that could not be run; the error that it ends in now, if any.
+
+    What took its worker with it, or gave no answer, is run in a worker again, for `timeout` seconds at most.
+    """
     target = _target(campaign, policy, trust)
-    executions = Runner(target)(failed.input[None], np.array([failed.case_seed], np.uint64))
+    is_dangerous = failed.kind in (CRASHED, HUNG)
+    run = IsolatedRunner(target, ExecutorChoice(PROCESSES, 1, timeout)) if is_dangerous else Runner(target)
+    executions = run(failed.input[None], np.array([failed.case_seed], np.uint64))
     return executions.errors.get(0)
 
 

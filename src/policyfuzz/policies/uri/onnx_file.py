@@ -21,6 +21,7 @@ from policyfuzz.policies.uri.address import Address
 from policyfuzz.policies.uri.file_kinds import not_a_file_of
 from policyfuzz.policies.uri.network import NetworkPolicy, settle
 from policyfuzz.policies.uri.onnx_network import as_network
+from policyfuzz.policies.uri.onnx_session import Session
 from policyfuzz.policies.uri.onnx_signature import Port, read_signature
 
 _OPTIONS = {
@@ -52,18 +53,25 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noq
     )
 
 
-def _session(path: Path) -> Any:
-    """An onnxruntime session that gives the same bits in every run."""
-    runtime = extras.load("onnxruntime", "onnx")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
-    options.use_deterministic_compute = True
-    options.log_severity_level = 4  # what goes wrong is raised as well
+def _session(path: Path) -> Session:
     try:
-        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has no base class for its errors
+        return Session(_whole(path))
+    except Exception as error:  # neither onnx nor onnxruntime has a base class for its errors
         raise not_a_file_of("onnx", path, _first_line(error)) from error
+
+
+def _whole(path: Path) -> bytes:
+    """The network in `path` in one piece, with the weights that lie in files beside it."""
+    extras.load("onnxruntime", "onnx")
+    onnx, content = extras.load("onnx", "onnx"), path.read_bytes()
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception:  # of no common base class; onnxruntime tells what is wrong
+        return content
+    if not _places(model.graph):
+        return content
+    onnx.load_external_data_for_model(model, str(path.parent))
+    return bytes(model.SerializeToString())
 
 
 def _ports(nodes: list[Any]) -> list[Port]:
@@ -72,9 +80,13 @@ def _ports(nodes: list[Any]) -> list[Port]:
 
 def _contents(path: Path, graph: Any) -> list[bytes]:
     """The bytes of the file, and of those beside it that hold its larger weights."""
+    return [path.read_bytes(), *((path.parent / place).read_bytes() for place in _places(graph))]
+
+
+def _places(graph: Any) -> list[str]:
+    """Names of files that hold weights of `graph`."""
     entries = [entry for tensor in graph.initializer for entry in tensor.external_data]
-    places = sorted({entry.value for entry in entries if entry.key == "location"})
-    return [path.read_bytes(), *((path.parent / place).read_bytes() for place in places)]
+    return sorted({entry.value for entry in entries if entry.key == "location"})
 
 
 def _ends_in_tanh(graph: Any, output: str) -> bool:

@@ -16,6 +16,7 @@ what this one imports.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from policyfuzz.policies.uri.address import Address
 from policyfuzz.policies.uri.network import NetworkPolicy
 from policyfuzz.policies.uri.python_calls import as_actor, is_factory, is_protocol, made
 from policyfuzz.policies.uri.python_functions import from_function
+from policyfuzz.policies.uri.python_products import MadePolicy, Product
 from policyfuzz.policies.uri.views import made_up
 
 _OPTIONS = {"batch": "it takes a batch of observations", "single": "it takes one observation"}
@@ -49,15 +51,30 @@ def maker(
     thing: Any, spaces: Spaces, name: str, way: str | None
 ) -> tuple[Callable[[], Policy], tuple[str, ...]]:
     """How to make the policy, and what to say about it; `way` is batch, single or None."""
-    has_factory = is_factory(thing)
-    first = made(thing, spaces) if has_factory else thing
+    if not is_factory(thing):
+        return _maker_of(thing, lambda: None, spaces, name, way)
+    first = made(thing, spaces)
+    make, notes = _maker_of(first, Product(thing, spaces, first), spaces, name, way)
+    return MadePolicy(make, partial(_maker_again, thing, spaces, name, way)), notes
+
+
+def _maker_again(thing: Any, spaces: Spaces, name: str, way: str | None) -> Callable[[], Policy]:
+    with blamed_on(f"policy {name}"):
+        return maker(thing, spaces, name, way)[0]
+
+
+def _maker_of(
+    first: Any, another: Callable[[], Any], spaces: Spaces, name: str, way: str | None
+) -> tuple[Callable[[], Policy], tuple[str, ...]]:
+    """As `maker`; `another` makes more like `first`, or None."""
     if is_protocol(first):
         _try(first, spaces, name)
-        return (lambda: made(thing, spaces)) if has_factory else (lambda: first), ()
+        return another if isinstance(another, Product) else (lambda: first), ()
     if _is_module(first):
         return _from_module(first, spaces, name)
-    actor = as_actor(first, lambda: made(thing, spaces) if has_factory else None)
+    actor = as_actor(first, another)
     if actor is None:
+        has_factory = isinstance(another, Product)
         raise PolicyError(
             f"{name} {'returned' if has_factory else 'is'} {type(first).__name__}, expected an object with"
             " begin(count) and act(observations, rows), or a function from observations to actions"

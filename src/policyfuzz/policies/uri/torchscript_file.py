@@ -10,6 +10,7 @@ Both formats need trust. TorchScript is a restricted language, but not a harmles
 write files (`torch.from_file`, `torch.save`). Archives of `torch.export` hold pickles.
 """
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,37 +43,57 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
             f"{path} can run code: TorchScript reads and writes files, torch.export archives hold pickles",
             hint="if you know where it comes from, add --trust; an ONNX file needs none",
         )
-    content = path.read_bytes()
-    module, rows = _loaded(path)
+    module = _loaded(path)
     network = settled(
         module,
         spaces,
         path.name,
         is_recurrent="recurrent" in address.options or takes_state(module),
         rescale="rescale" in address.options,
-        rows=rows,
+        rows=module.rows,
     )
     return LoadedPolicy(
         make=lambda: NetworkPolicy(network, spaces),
         name=f"torchscript:{path.name}",
         uri=address.uri(path),
-        sha256=address.sha256(content),
+        sha256=address.sha256(module.content),
         notes=network.notes,
     )
 
 
-def _loaded(path: Path) -> tuple[Any, int | None]:
-    """The module in `path`, and the number of rows that it insists on."""
-    torch = extras.load("torch", "torch")
-    with ZipFile(path) as archive:
-        is_export = any(name.endswith("archive_format") for name in archive.namelist())
+def _loaded(path: Path) -> "StoredModule":
+    extras.load("torch", "torch")
     try:
-        with _quiet():
-            if is_export:
-                return _exported(torch.export.load(str(path)))
-            return torch.jit.load(str(path), map_location="cpu").eval(), None
+        return StoredModule(path.read_bytes())
     except (RuntimeError, ValueError, OSError, KeyError) as error:
         raise not_a_file_of("torchscript", path, str(error).strip().splitlines()[0]) from error
+
+
+class StoredModule:
+    """A module that was loaded from a file, and is pickled as the bytes of that."""
+
+    def __init__(self, content: bytes) -> None:
+        torch = extras.load("torch", "torch")
+        with ZipFile(io.BytesIO(content)) as archive:
+            is_export = any(name.endswith("archive_format") for name in archive.namelist())
+        self.content = content
+        self.rows: int | None = None  #: that it insists on
+        file = io.BytesIO(content)
+        with _quiet():
+            if is_export:
+                self._module, self.rows = _exported(torch.export.load(file))
+            else:
+                self._module = torch.jit.load(file, map_location="cpu").eval()
+
+    def __reduce__(self) -> Any:
+        return StoredModule, (self.content,)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._module(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Methods and weights of the module itself."""
+        return getattr(self._module, name)
 
 
 def _exported(program: Any) -> tuple[Any, int | None]:

@@ -38,6 +38,10 @@ class RoadMap:
         # the order of the package is not documented, and samples must not depend on it
         return cls(road_map, np.unique(np.array(spots), axis=0))
 
+    def __reduce__(self) -> Any:
+        """Pickled as text, since the package cannot pickle its maps."""
+        return RoadMap.read, (self.map.name, self.map.to_opendrive())
+
     def lane_headings(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """(k,) yaw of the driving lane at `points` (k, 2), NaN off the road and in junctions."""
         waypoints = (self._waypoint(x, y) for x, y in points.tolist())

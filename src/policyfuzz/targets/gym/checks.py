@@ -10,7 +10,7 @@ from policyfuzz.executions import Executions
 from policyfuzz.oracles.defaults import NominalEpisodes
 from policyfuzz.policies.loaded import LoadedPolicy
 from policyfuzz.policies.protocol import Policy
-from policyfuzz.target import Runner, Target
+from policyfuzz.target import Target, runner_of
 
 #: How far below the recorded return, as a share of it and in standard errors, is too far for chance.
 _TOO_FAR, _STANDARD_ERRORS = 0.5, 3.0
@@ -87,11 +87,11 @@ def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagn
 
 def _can_fire(target: Target, random: Callable[[], Policy]) -> Diagnosis:
     """Whether random actions crash, where the policy has not."""
-    runner = Runner(replace(target, policy=random))
+    run = runner_of(replace(target, policy=random))
     rng = np.random.default_rng(0)
     inputs = target.inputs.sample(rng, 4 * _RANDOM_EPISODES)
     inputs = inputs[target.inputs.is_valid(inputs)][:_RANDOM_EPISODES]
-    crashed = runner(inputs, np.arange(len(inputs), dtype=np.uint64)).crashed
+    crashed = run(inputs, np.arange(len(inputs), dtype=np.uint64)).crashed
     if crashed.any():
         said = f"the policy has not crashed yet; random actions crash in {crashed.mean():.0%} of episodes"
         return Diagnosis("oracle can fire", Level.GOOD, said)

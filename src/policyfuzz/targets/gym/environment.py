@@ -31,6 +31,13 @@ class Environment:
     wrappers: tuple[str, ...] = ()  #: module:class, the innermost first
     max_steps: int | None = None  #: instead of the limit that is registered
     is_rendered: bool = False
+    #: What `id` and `wrappers` name, where it came along and is not looked for.
+    things: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> Any:
+        """Other processes may not have the files that the user's code stands in."""
+        things = self.things or self._things()
+        return Environment, (self.id, self.kwargs, self.wrappers, self.max_steps, self.is_rendered, things)
 
     def __call__(self) -> Any:
         """A new environment object."""
@@ -40,7 +47,7 @@ class Environment:
         try:
             env = self._made(kwargs)
             for name in self.wrappers:
-                env = load_attribute(name, "wrapper")(env)
+                env = self._thing(name, "wrapper")(env)
         except PolicyFuzzError:
             raise
         except Exception as error:  # whatever an environment raises while it is made
@@ -69,13 +76,26 @@ class Environment:
         module, _, name = self.id.rpartition(":")
         if module.endswith(".py"):
             if name.isidentifier():
-                return load_attribute(self.id, "environment")
-            load_file(Path(module), "environment")  # which registers it
+                return self._thing(self.id, "environment")
+            if self.id not in self.things:
+                load_file(Path(module), "environment")  # which registers it
             return None
         self._import_package(module or self.id)
         if name in gymnasium.registry or not module:
             return None
-        return load_attribute(self.id, "environment") if name.isidentifier() else None
+        return self._thing(self.id, "environment") if name.isidentifier() else None
+
+    def _things(self) -> dict[str, Any]:
+        """What `id` and `wrappers` name; of a file that registers the environment, its module."""
+        things = {place: self._thing(place, "wrapper") for place in self.wrappers}
+        things[self.id] = self._own_factory()
+        file = self.id.rpartition(":")[0]
+        if file.endswith(".py") and things[self.id] is None:
+            things[self.id] = load_file(Path(file), "environment")
+        return things
+
+    def _thing(self, place: str, what: str) -> Any:
+        return self.things[place] if place in self.things else load_attribute(place, what)
 
     def _import_package(self, name: str) -> None:
         """Have the environment registered: by the user's module, or by a package that is known to."""

@@ -1,58 +1,94 @@
 """Nominal episodes: those that start as the environment's own reset has it."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.executions import Executions
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
 from policyfuzz.oracles.defaults import NominalEpisodes
 from policyfuzz.policies.protocol import Policy
-from policyfuzz.rollout import rollout
-from policyfuzz.simulators.protocol import Simulator
+from policyfuzz.simulators.gym.seed_start import SeedStart
+from policyfuzz.simulators.protocol import Frame, Simulator
+from policyfuzz.target import Target, runner_of
 
 #: Episodes that nominal returns are taken from. Their seeds are fixed: the same policy has the same ones.
 EPISODES = 50
+#: Stands for a signal that is missing, since a state must not be NaN.
+_MISSING = -np.inf
 
 
-class _Witness:
-    """An oracle that never fires and remembers what it was shown."""
+class _Shown:
+    """A simulator whose states are what the oracle sees, and the reward: executions carry states."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self.signals, self.capacity = simulator.signals, simulator.capacity
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        return self._shown(self._simulator.reset(inputs, seeds))
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        return self._shown(self._simulator.step(actions, rows))
+
+    def _shown(self, frame: Frame) -> Frame:
+        seen = np.column_stack([frame.signals, frame.rewards])
+        seen[np.isnan(seen)] = _MISSING  # info may lack a key, which is no error
+        seen[np.isnan(frame.states).any(axis=1)] = np.nan  # and this is one
+        return replace(frame, states=seen)
+
+
+class _Never:
+    """An oracle that never fires."""
 
     kinds = ("never",)
-    seen: Trajectories
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
-        self.seen = trajectories
         nothing = np.full(len(trajectories.lengths), NONE)
         return Verdicts(nothing, nothing)
 
 
-def nominal_episodes(simulator: Simulator, policy: Policy, horizon: int) -> NominalEpisodes:
-    """What `policy` does where `simulator` starts from seeds; episodes that could not be run are left out."""
-    witness, seeds = _Witness(), np.arange(EPISODES, dtype=np.uint64)
-    inputs = seeds.astype(np.float64)[:, None]
-    executions = rollout(simulator, policy, witness, inputs, seeds, horizon=horizon)
-    seen, sound = witness.seen, executions.sound
-    last = (np.arange(EPISODES), seen.lengths - 1)
-    terminated = seen.signal("terminated")[last][sound] > 0
+def nominal_episodes(
+    make_simulator: Callable[[], Simulator], make_policy: Callable[[], Policy], horizon: int
+) -> NominalEpisodes:
+    """What a policy does where a simulator starts from seeds; episodes that could not be run are left out."""
+    names = make_simulator().signals
+    target = Target(
+        "nominal episodes",
+        SeedStart.inputs,
+        lambda: _Shown(make_simulator()),
+        make_policy,
+        _Never(),
+        horizon,
+    )
+    seeds = np.arange(EPISODES, dtype=np.uint64)
+    executions = runner_of(target)(seeds.astype(np.float64)[:, None], seeds)
+    sound = executions[executions.sound]
+    seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
+    last = seen[np.arange(len(sound)), sound.lengths - 1]
+    largest = np.where(_counted(sound)[:, :, None] & (seen != _MISSING), seen, -np.inf).max(axis=1)
+    terminated = last[:, names.index("terminated")] > 0
     return NominalEpisodes(
-        returns=executions.returns[sound],
-        lengths=executions.lengths[sound],
+        returns=sound.returns,
+        lengths=sound.lengths,
         terminated=terminated,
         truncated=~terminated,
         info={
-            name.removeprefix("info."): _largest(seen, name)[sound] for name in seen.names if "info." in name
+            name.removeprefix("info."): np.where(np.isneginf(column), np.nan, column)
+            for name, column in zip(names, largest.T, strict=False)
+            if "info." in name
         },
-        last_rewards=seen.rewards[last][sound],
+        last_rewards=last[:, -1],
         failure=next((error.summary for error in executions.errors.values()), ""),
     )
 
 
-def _largest(seen: Trajectories, name: str) -> NDArray[np.float64]:
-    """(n,) the largest value of a signal in each episode, NaN where it never had one."""
-    values = np.where(seen.counted & ~np.isnan(seen.signal(name)), seen.signal(name), -np.inf)
-    largest = values.max(axis=1)
-    return np.where(np.isneginf(largest), np.nan, largest)
+def _counted(executions: Executions) -> NDArray[np.bool_]:
+    """(n, t) True for what lies within an episode."""
+    return np.arange(executions.states.shape[1]) < executions.lengths[:, None]
 
 
 class RandomActions:

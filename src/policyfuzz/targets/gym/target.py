@@ -68,11 +68,13 @@ def build_target(
 
     settings = simulator_settings(options)
 
-    def nominal_of(policy: Policy) -> NominalEpisodes:
-        simulator = GymSimulator(make_env, SeedStart(), nominal_keys(options, start), **settings)
-        return nominal_episodes(simulator, policy, horizon)
+    def nominal_of(make_policy: Callable[[], Policy]) -> NominalEpisodes:
+        keys = nominal_keys(options, start)
+        return nominal_episodes(
+            lambda: GymSimulator(make_env, SeedStart(), keys, **settings), make_policy, horizon
+        )
 
-    nominal = cache(lambda: nominal_of(loaded.make()))
+    nominal = cache(lambda: nominal_of(loaded.make))
 
     text, reason = chosen_oracle(options.get("oracle"), start, nominal)
     for_film = _made_for_film(make_env, env, options)
@@ -103,7 +105,7 @@ def build_target(
     )
     random = partial(RandomActions, env.action_space)
     keys, has_other_horizon = language.info_keys(text), "horizon" in options
-    at_random = cache(lambda: nominal_of(random()))
+    at_random = cache(lambda: nominal_of(random))
     checks = GymChecks(loaded, random, nominal, keys, has_other_horizon, at_random)
     return replace(target, further_checks=checks.of(target))
 

@@ -30,6 +30,14 @@ class ParallelEnvironment:
     name: str  #: as `full_name` gives it, or FAMILY/NAME as PettingZoo has it registered
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()  #: module:function, the innermost first
+    #: What `name` and `wrappers` name, where it came along and is not looked for.
+    things: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> Any:
+        """Other processes may not have the files that the user's code stands in."""
+        places = [name for name in (self.name, *self.wrappers) if ":" in name]
+        things = {place: self._thing(place, "environment") for place in places}
+        return ParallelEnvironment, (self.name, self.kwargs, self.wrappers, things)
 
     def __call__(self) -> Any:
         """A new environment object."""
@@ -39,7 +47,7 @@ class ParallelEnvironment:
         try:
             env = _parallel(self.name, factory(**self.kwargs))
             for name in self.wrappers:
-                env = load_attribute(name, "wrapper")(env)
+                env = self._thing(name, "wrapper")(env)
         except PolicyFuzzError:
             raise
         except Exception as error:  # whatever an environment raises while it is made
@@ -68,11 +76,14 @@ class ParallelEnvironment:
         module, _, _attribute = self.name.partition(":")
         if "/" in module and not module.endswith(".py"):
             return lambda **kwargs: pettingzoo.make("parallel", self.name, **kwargs)
-        factory = load_attribute(self.name, "environment") if ":" in self.name else _from_module(module)
+        factory = self._thing(self.name, "environment") if ":" in self.name else _from_module(module)
         if not callable(factory):
             raise UsageError(f"{self.name} is a {type(factory).__name__}, expected a function or class")
         made: Callable[..., Any] = factory
         return made
+
+    def _thing(self, place: str, what: str) -> Any:
+        return self.things[place] if place in self.things else load_attribute(place, what)
 
     def _told(self, error: Exception) -> PolicyFuzzError:
         """`error` in words for the user."""

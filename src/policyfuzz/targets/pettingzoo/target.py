@@ -75,12 +75,14 @@ def build_target(
     start = find_parallel_start(env, read_changes(options.get("input", "")))
     settings = simulator_settings(options) | {"reward": reward, "cut_after": horizon}
 
-    def nominal_of(policy: Policy) -> NominalEpisodes:
+    def nominal_of(make_policy: Callable[[], Policy]) -> NominalEpisodes:
         keys = nominal_keys(options, start)
         make = _told_of_contacts(make_env, env, keys)
-        return nominal_episodes(ParallelSimulator(make, SeedStart(), keys, **settings), policy, steps)
+        return nominal_episodes(
+            lambda: ParallelSimulator(make, SeedStart(), keys, **settings), make_policy, steps
+        )
 
-    nominal = cache(lambda: nominal_of(loaded.make()))
+    nominal = cache(lambda: nominal_of(loaded.make))
     text, reason = chosen_oracle(options.get("oracle"), start, nominal)
     info_keys = language.info_keys(text)
     settings |= oracle_settings(text, limit)
@@ -111,7 +113,7 @@ def build_target(
             *limit_notes(limit, settings["endless_after"]),
         ),
     )
-    at_random = cache(lambda: nominal_of(_random(agents)))
+    at_random = cache(lambda: nominal_of(lambda: _random(agents)))
     checks = GymChecks(loaded, lambda: _random(agents), nominal, info_keys, "horizon" in options, at_random)
     return replace(target, further_checks=checks.of(target))
 

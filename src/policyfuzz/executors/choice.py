@@ -1,0 +1,93 @@
+"""From what a user says about workers to an executor."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.executors.crew import Crew
+from policyfuzz.executors.dispatch import Dispatcher
+from policyfuzz.executors.inline import InlineExecutor
+from policyfuzz.executors.isolated import IsolatedRunner
+from policyfuzz.executors.protocol import Executor
+from policyfuzz.target import Run, Runner, Target
+from policyfuzz.timing import TimeSplit
+
+INLINE, PROCESSES = "inline", "processes"
+#: Seconds that an episode may take in a worker, where the user says nothing.
+TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorChoice:
+    """Who runs episodes."""
+
+    kind: str = INLINE
+    workers: int | None = None  #: None for as many as there are cores
+    timeout: float = TIMEOUT  #: seconds for an episode in a worker
+
+    def __call__(self, target: Target, clock: TimeSplit) -> Executor:
+        """The executor itself."""
+        if self.kind == INLINE:
+            return InlineExecutor(target, clock)
+        wanted = _allowed(target, self.workers)
+        crew, workers = _processes(target, wanted)
+        try:
+            return Dispatcher(target, crew, workers, self.timeout, clock)
+        except BaseException:
+            crew.close()
+            raise
+
+    @property
+    def runner(self) -> Callable[[Target], Run]:
+        """What runs a few episodes outside of the campaign, as safely."""
+        if self.kind == INLINE:
+            return Runner
+        return lambda target: IsolatedRunner(target, self)
+
+
+def choose_executor(
+    name: str | None = None, workers: int | None = None, timeout: float | None = None
+) -> ExecutorChoice:
+    """The executor that was asked for: inline or processes.
+
+    Without a name it is worker processes if there is a number of `workers` or a `timeout` in seconds for an
+    episode, and the campaign's own process otherwise.
+    """
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers is {workers}, expected 1 or more")
+    if timeout is not None and not timeout > 0:
+        raise UsageError(f"timeout is {timeout:g} s, expected more than 0")
+    kind = name or (INLINE if workers is None and timeout is None else PROCESSES)
+    if kind not in (INLINE, PROCESSES):
+        raise unknown_name("executor", kind, (INLINE, PROCESSES))
+    if kind == INLINE and (workers is not None or timeout is not None):
+        raise UsageError(
+            "the executor inline has no workers, and cannot stop what hangs",
+            "leave out -j and --timeout, or --executor inline",
+        )
+    return ExecutorChoice(kind, workers, timeout or TIMEOUT)
+
+
+def _allowed(target: Target, workers: int | None) -> int | None:
+    """`workers`, unless the target takes fewer."""
+    most = target.max_workers
+    if most is not None and workers is not None and workers > most:
+        raise UsageError(
+            f"target {target.name} can be run by {most} worker{'s' if most > 1 else ''} at a time,"
+            f" and was given {workers}",
+            f"use -j {most}",
+        )
+    return most if workers is None else workers
+
+
+def _processes(target: Target, workers: int | None) -> tuple[Crew, int]:
+    from policyfuzz.executors.processes.crew import ProcessCrew
+    from policyfuzz.executors.shipment import pack
+
+    return ProcessCrew(pack(target)), workers or _cores()
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

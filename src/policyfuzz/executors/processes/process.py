@@ -1,0 +1,147 @@
+"""One worker process, seen from the coordinator."""
+
+import fcntl
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.executors.crew import Answer, Ready
+from policyfuzz.executors.processes import worker as worker_module
+from policyfuzz.executors.processes.reaper import kill_group
+from policyfuzz.executors.processes.shared_arrays import SharedArrays, anonymous_file
+from policyfuzz.executors.processes.worker import DONE, FAILED, NOTE_BYTES, RAISED, READY, executions_of
+
+#: Seconds for a process to write down where it is before it is killed.
+_LAST_WORDS = 1.0
+#: Bytes of what a worker printed last that are told when it dies, and that are kept at most.
+_TOLD, _KEPT = 4_000, 1_000_000
+#: Work that a worker can be sent before it has answered: each has a piece of shared memory.
+_SLOTS = 2
+#: What makes the usual numerical libraries use one thread: workers share the cores already.
+_ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+    ),
+    "1",
+)
+
+
+class WorkerProcess:
+    """A fresh interpreter in a session of its own; see `worker` for what it does.
+
+    `shipment` is the descriptor of a file with the packed target.
+    """
+
+    def __init__(self, number: int, shipment: int) -> None:
+        self.number = number
+        slots = [anonymous_file("slot") for _ in range(_SLOTS)]
+        note = anonymous_file("note")
+        os.ftruncate(note, NOTE_BYTES)
+        self._log = anonymous_file("log")
+        fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)
+        self._descriptors = [*slots, note, self._log]
+        self._note = np.ndarray((1,), np.int64, mmap.mmap(note, NOTE_BYTES))
+        self._memories = [SharedArrays(slot) for slot in slots]
+        self._sent = 0
+        self._failure = ""
+        self._is_aborted = False
+        mine, its = socket.socketpair()
+        passed = (its.fileno(), shipment, note, *slots)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-X", "faulthandler", "-m", worker_module.__name__, *map(str, passed)],
+            pass_fds=passed,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # Ctrl-C is for the coordinator; children of a worker are found by this
+            env=os.environ | _ONE_THREAD,
+        )
+        its.close()
+        self.connection: Connection[Any, Any] = Connection(mine.detach())
+
+    @property
+    def group(self) -> int:
+        """Number of its process group."""
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """True where there is no such process any more."""
+        return self._process.poll() is not None
+
+    @property
+    def step(self) -> int:
+        """The step that its episodes are at, 0 for the reset."""
+        return int(self._note[0])
+
+    def send(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
+        """Give it cases to run."""
+        slot = self._sent % _SLOTS
+        self._sent += 1
+        self.connection.send((slot, self._memories[slot].write([inputs, seeds])))
+
+    def receive(self) -> Ready | Answer | None:
+        """What it says next, None if that is nothing to be told yet; EOFError or OSError when it is gone."""
+        kind, *rest = self.connection.recv()
+        if kind == READY:
+            return Ready(self.number, rest[0])
+        if kind == FAILED:
+            self._failure = rest[0]
+            return None
+        if os.fstat(self._log).st_size > _KEPT:
+            os.ftruncate(self._log, 0)
+        if kind == RAISED:
+            return Answer(self.number, *rest)
+        assert kind == DONE
+        slot, layout, errors, seconds = rest
+        return Answer(self.number, executions_of(self._memories[slot], layout, errors), seconds)
+
+    def abort(self) -> None:
+        """Kill it, and have it print where it was."""
+        self._is_aborted = True
+        self._process.send_signal(signal.SIGABRT)  # which faulthandler answers with a traceback
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LAST_WORDS)
+        kill_group(self.group)
+
+    def last_words(self) -> str:
+        """How it ended, and what it printed last. It has ended, or is about to."""
+        try:
+            code = self._process.wait(_LAST_WORDS)
+        except subprocess.TimeoutExpired:  # it has closed its end and goes on
+            kill_group(self.group)
+            code = self._process.wait()
+        size = os.fstat(self._log).st_size
+        printed = os.pread(self._log, _TOLD, max(0, size - _TOLD)).decode(errors="replace").strip()
+        if self._failure:
+            return self._failure
+        return printed if self._is_aborted else f"{printed}\n{_ending(code)}".strip()
+
+    def close(self) -> None:
+        """Kill it and its children, if any are left, and let go of what was shared."""
+        kill_group(self.group)
+        self._process.wait()
+        self.connection.close()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"the worker process ended itself with exit code {code}"
+    name, meaning = signal.Signals(-code).name, signal.strsignal(-code)
+    cause = "; was it out of memory?" if -code == signal.SIGKILL else ""
+    return f"the worker process was killed by {name} ({meaning}){cause}"

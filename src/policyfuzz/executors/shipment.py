@@ -1,0 +1,136 @@
+"""A target as bytes: all that a fresh interpreter needs to run it, by content and not by path.
+
+The policy's weights and whatever else the target holds are pickled. The user's own modules go along as source
+and keep their names, so that files may change or go while a campaign runs; things of a script or notebook go
+by value. What user code reads from the disk by itself is not in it: a worker on this machine finds such files
+as ever, since it adopts the folder and the import path, and another machine needs files of its own.
+"""
+
+import hashlib
+import io
+import os
+import pickle
+import platform
+import sys
+from dataclasses import astuple, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
+
+import numpy as np
+
+from policyfuzz.errors import PolicyFuzzError, UsageError
+from policyfuzz.executors import registrations
+from policyfuzz.executors.shipped_modules import ShippedModule, own_modules, serve
+from policyfuzz.executors.unpicklable import culprit
+from policyfuzz.target import Target
+
+_WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
+_INSTALLED = ("site-packages", "dist-packages")
+
+
+def pack(target: Target) -> bytes:
+    """`target` without what only the coordinator uses."""
+    modules = own_modules()
+    content = {
+        "versions": _versions(),
+        "folder": str(Path.cwd()),
+        "path": [str(Path(place).absolute()) for place in sys.path],
+        "modules": [astuple(one) for one in modules],
+        "target": _pickled(_for_workers(target)),
+        "environments": registrations.own({one.name for one in modules}, _dumps),
+    }
+    return pickle.dumps(content, protocol=4)  # of plain types, which every version can read
+
+
+def unpack(data: bytes) -> Target:
+    """The target in `data`; from now on this process imports the modules that came along, and lives in the
+    folder and import path of who packed it, where these exist.
+    """  # noqa: D205
+    content = pickle.loads(data)
+    _check_versions(content["versions"])
+    _adopt(content["folder"], content["path"])
+    serve(ShippedModule(*one) for one in content["modules"])
+    try:
+        target: Target = pickle.loads(content["target"])
+        registrations.restore(content["environments"])
+    except PolicyFuzzError:
+        raise
+    except ImportError as error:
+        raise UsageError(
+            f"the target cannot be unpacked on {platform.node()}: {error}",
+            "every machine needs the packages that the target uses, in the same versions",
+        ) from error
+    return target
+
+
+def content_id(data: bytes) -> str:
+    """SHA-256 of a shipment, as hexadecimal text."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _for_workers(target: Target) -> Target:
+    """`target` without what looks at episodes afterwards, and may hold much."""
+    return replace(
+        target, solvable=None, film_simulator=None, further_checks=None, draw=None, notes=(), policy_uri=None
+    )
+
+
+def _pickled(target: Target) -> bytes:
+    try:
+        return _dumps(target)
+    except PolicyFuzzError:
+        raise
+    except Exception as error:  # pickling runs methods of whatever is pickled
+        parts = {name: getattr(target, name) for name in ("simulator", "policy", "oracle", "inputs")}
+        raise UsageError(
+            f"target {target.name} cannot be sent to worker processes: {culprit(parts, _dumps) or error}",
+            "make what cannot be copied inside the worker: give a class, a function that makes the"
+            " environment or policy, or FILE.py:function; or run without worker processes",
+        ) from error
+
+
+def _dumps(thing: Any) -> bytes:
+    """`thing` pickled, with what cannot be imported elsewhere by value."""
+    import cloudpickle
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+        def reducer_override(self, obj: Any) -> Any:
+            # whom a weak dictionary knows stays here
+            return (type(obj), ()) if type(obj) in _WEAK else super().reducer_override(obj)
+
+    file = io.BytesIO()
+    Pickler(file).dump(thing)
+    return file.getvalue()
+
+
+def _versions() -> dict[str, str]:
+    """What must be alike on both sides."""
+    return {
+        "Python": ".".join(map(str, sys.version_info[:2])),
+        "policyfuzz": metadata.version("policyfuzz"),
+        "numpy": np.__version__.partition(".")[0],  # arrays of one major version are read by all of it
+    }
+
+
+def _check_versions(packed: dict[str, str]) -> None:
+    here = _versions()
+    wrong = [name for name in here if here[name] != packed.get(name)]
+    if wrong:
+        differences = ", ".join(f"{name} {packed.get(name)} there and {here[name]} here" for name in wrong)
+        raise UsageError(
+            f"the target was packed by another installation: {differences} ({platform.node()})",
+            "use the same versions on every machine",
+        )
+
+
+def _adopt(folder: str, path: list[str]) -> None:
+    """Live in `folder` and import from `path`, as far as they exist here."""
+    if Path(folder).is_dir():
+        os.chdir(folder)
+    known = set(map(os.path.abspath, sys.path))
+    new = [place for place in path if place not in known and Path(place).exists()]
+    own = [place for place in new if not any(part in place for part in _INSTALLED)]
+    # packages of another installation must not stand before those of this one
+    sys.path[:] = [*own, *sys.path, *(place for place in new if place not in own)]
