@@ -24,7 +24,7 @@ def store(tmp_path):
 
 def a_finding(number: int = 1) -> Finding:
     row = np.array([0.1 + number, np.pi, 3.0])
-    return Finding(number, "new", False, "caught", 7, -1.5, None, 2**63 - 1, 1, 10, 0.5, row)
+    return Finding(number, "new", False, "caught", 7, -1.5, None, 2**63 - 1, 1, 10, 0.5, None, row)
 
 
 def test_finding_reads_back_as_it_was_written(store):

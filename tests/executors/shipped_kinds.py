@@ -171,7 +171,12 @@ def write_files(folder):
         (folder / name).write_text(text)
     np.save(folder / "weights.npy", np.array([0.05, 0.15, 1.0, 0.3]))
     rng = np.random.default_rng(0)
-    layers = {"W0": rng.normal(size=(4, 16)), "b0": np.zeros(16), "W1": rng.normal(size=(16, 2)), "b1": [0, 0]}
+    layers = {
+        "W0": rng.normal(size=(4, 16)),
+        "b0": np.zeros(16),
+        "W1": rng.normal(size=(16, 2)),
+        "b1": [0, 0],
+    }
     np.savez(folder / "network.npz", **layers)
 
 
@@ -183,7 +188,7 @@ def cases(target, count=8):
 
 
 def run_elsewhere(folder, shipments):
-    """Executions by name for `shipments`, name to (data, cases), in a fresh interpreter in an empty folder."""
+    """Executions of `shipments`, name to (data, cases), by a fresh interpreter in an empty folder."""
     empty, waiting = folder / "empty", folder / "shipments"
     empty.mkdir()
     waiting.mkdir()

@@ -59,7 +59,12 @@ def live_targets(patch):
     def act(observation):
         return int(observation[2] + gain * observation[3] > 0)
 
-    things = (module.Van, lambda: module.Van(), gymnasium.make("CartPole-v1"), lambda: gymnasium.make("Van-v7"))
+    things = (
+        module.Van,
+        lambda: module.Van(),
+        gymnasium.make("CartPole-v1"),
+        lambda: gymnasium.make("Van-v7"),
+    )
     live = [as_target(thing, act, oracle="terminated", horizon=60) for thing in things]
     pond = as_target(load_target("ripple:probability=0.2"), lambda offsets: np.sign(offsets) * 0.3)
     return dict(zip(LIVE, [*live, pond], strict=True))
@@ -178,7 +183,7 @@ def test_an_environment_that_holds_a_file_is_named(tmp_path):
 
 
 def test_unpacking_without_a_needed_package_says_so(tmp_path):
-    code = "from policyfuzz.executors.shipment import unpack; import pathlib; unpack(pathlib.Path('d').read_bytes())"
+    code = "import sys; from policyfuzz.executors.shipment import unpack; unpack(sys.stdin.buffer.read())"
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "needy.py").write_text(NEEDY)
     (tmp_path / "files" / "rare_package.py").write_text("class Rare: ...\n")
@@ -186,13 +191,17 @@ def test_unpacking_without_a_needed_package_says_so(tmp_path):
     content = pickle.loads(pack(target))
     content["modules"] = [one for one in content["modules"] if one[0] != "rare_package"]
     (tmp_path / "files" / "rare_package.py").unlink()
-    (tmp_path / "d").write_bytes(pickle.dumps(content))
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        input=pickle.dumps(content),
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
     )
-    assert "UsageError: the target cannot be unpacked" in done.stderr
-    assert "No module named 'rare_package'" in done.stderr
-    assert "every machine needs the packages" in done.stderr
+    said = done.stderr.decode()
+    assert "UsageError: the target cannot be unpacked" in said
+    assert "No module named 'rare_package'" in said
+    assert "every machine needs the packages" in said
 
 
 NEEDY = """
@@ -215,3 +224,46 @@ def test_an_overwritten_model_does_not_reach_workers(tmp_path):
     np.savez(tmp_path / "p.npz", W0=-np.eye(4)[:, :2], b0=np.ones(2))
     elsewhere = kinds.run_elsewhere(tmp_path, {"npz": (data, given)})
     kinds.assert_same((here, elsewhere["npz"]))
+
+
+def changing(tmp_path, monkeypatch, text):
+    """A module of `text` that is imported, and a target that needs it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "changing_policy", raising=False)
+    file = tmp_path / "changing_policy.py"
+    file.write_text(text)
+    module = importlib.import_module("changing_policy")
+    monkeypatch.delitem(sys.modules, "changing_policy")  # so that it is taken out of there afterwards
+    monkeypatch.setitem(sys.modules, "changing_policy", module)
+    return file, as_target(load_target("ripple"), module.flee)
+
+
+FLEE = "def flee(offsets):\n    return {} * offsets\n"
+
+
+@pytest.mark.parametrize("text", [FLEE.format(0.5), "def flee(", None])
+def test_a_module_that_changed_since_its_import_is_not_run_as_it_is_now(tmp_path, monkeypatch, text):
+    file, target = changing(tmp_path, monkeypatch, FLEE.format(0.25))
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    with pytest.raises(AssertionError, match=r"changing_policy\.py has changed since it was imported"):
+        kinds.run_elsewhere(tmp_path, {"changed": (pack(target), kinds.cases(target))})
+
+
+def test_a_module_that_changed_and_is_not_needed_does_no_harm(tmp_path, monkeypatch):
+    file, _ = changing(tmp_path, monkeypatch, FLEE.format(0.25))
+    file.write_text(FLEE.format(0.5))
+    target = load_target("ripple")
+    given = kinds.cases(target)
+    elsewhere = kinds.run_elsewhere(tmp_path, {"ripple": (pack(target), given)})
+    kinds.assert_same((Runner(target)(*given), elsewhere["ripple"]))
+
+
+def test_a_module_that_changes_after_packing_runs_as_it_was(tmp_path, monkeypatch):
+    file, target = changing(tmp_path, monkeypatch, FLEE.format(0.25))
+    data, given = pack(target), kinds.cases(target)
+    file.write_text(FLEE.format(-1.0))
+    elsewhere = kinds.run_elsewhere(tmp_path, {"changed": (data, given)})
+    kinds.assert_same((Runner(target)(*given), elsewhere["changed"]))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.api.durations import Duration, seconds_of
+from policyfuzz.api.instances import instance_folder, new_instance
 from policyfuzz.api.listening import Audience
 from policyfuzz.api.progress import progress_bar
 from policyfuzz.api.results import Result
@@ -18,6 +19,7 @@ from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
+from policyfuzz.campaign.exchange import Exchange
 from policyfuzz.campaign.schema import FILE_NAME
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.diagnosis import Diagnosis
@@ -44,6 +46,7 @@ def fuzz(
     executor: str | None = None,
     timeout: Duration | None = None,
     out: str | os.PathLike[str] | None = None,
+    sync: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
     callbacks: Iterable[Listener] | Listener = (),
@@ -61,8 +64,9 @@ def fuzz(
     "ray:ADDRESS"; the findings are the same. There an episode that takes longer than `timeout` is hung.
 
     The campaign goes into the folder `out`, or into one that is removed when this process ends; `resume` goes
-    on with the one in `out`. Every callback is told every event, and may raise `Stop`. A target that fails
-    its health check raises `UnhealthyTarget`, unless by `force`.
+    on with the one in `out`. With `sync` it goes into that folder, under the name `out` or one that is free,
+    and exchanges what it finds with the other instances there. Every callback is told every event, and may
+    raise `Stop`. A target that fails its health check raises `UnhealthyTarget`, unless by `force`.
     """
     budget = Budget(seconds_of(max_time), max_execs, max_findings)
     runs_by = choose_executor(executor, workers, seconds_of(timeout))
@@ -73,9 +77,10 @@ def fuzz(
         )
         uri = policy if isinstance(policy, str) else None
         open_store = _resumed if resume else _created
-        store = open_store(subject, uri, out, {**settings, "strategy": strategy, "seed": seed})
+        store = open_store(subject, uri, out, sync, {**settings, "strategy": strategy, "seed": seed})
         try:
             campaign = Campaign(subject, store, budget, accept_unhealthy=force, make_executor=runs_by)
+            campaign.exchange = None if sync is None else Exchange(store, subject)
             with ExitStack() as stack:
                 shown = (stack.enter_context(progress_bar()),) if progress else ()
                 campaign.listener = Audience((*shown, *audience.listeners))
@@ -89,8 +94,14 @@ def fuzz(
 
 
 def _created(
-    target: Target, policy: str | None, out: str | os.PathLike[str] | None, settings: Mapping[str, Any]
+    target: Target,
+    policy: str | None,
+    out: str | os.PathLike[str] | None,
+    sync: str | os.PathLike[str] | None,
+    settings: Mapping[str, Any],
 ) -> CampaignWriter:
+    if sync is not None:
+        return new_instance(target, policy, Path(sync), None if out is None else Path(out), settings)
     folder = _temporary_folder() if out is None else Path(out)
     if (folder / FILE_NAME).exists():
         raise CampaignError(
@@ -100,11 +111,16 @@ def _created(
 
 
 def _resumed(
-    target: Target, policy: str | None, out: str | os.PathLike[str] | None, settings: Mapping[str, Any]
+    target: Target,
+    policy: str | None,
+    out: str | os.PathLike[str] | None,
+    sync: str | os.PathLike[str] | None,
+    settings: Mapping[str, Any],
 ) -> CampaignWriter:
     if out is None:
         raise UsageError("resume needs to know which campaign", "give its folder: out=...")
-    return resumed_store(target, policy, Path(out), settings)
+    folder = Path(out) if sync is None else instance_folder(Path(sync), Path(out))
+    return resumed_store(target, policy, folder, settings)
 
 
 def _temporary_folder() -> Path:

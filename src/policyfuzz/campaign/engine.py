@@ -13,7 +13,9 @@ from threadpoolctl import threadpool_limits
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
+from policyfuzz.campaign.exchange import Exchange, import_share
 from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.imports import Imports
 from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, FailedEpisode, Finding, Progress
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.diagnosis import Diagnosis, Level
@@ -21,14 +23,17 @@ from policyfuzz.episode_error import CRASHED, HUNG
 from policyfuzz.errors import CampaignError, UnhealthyTarget
 from policyfuzz.executions import Executions
 from policyfuzz.executors.inline import InlineExecutor
-from policyfuzz.executors.protocol import Executor, MakeExecutor
-from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.executors.protocol import Executor, MakeExecutor, TimeIsUp
+from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing
 from policyfuzz.search.fuzzer import Fuzzer, Told
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.target import Target
 from policyfuzz.timing import TimeSplit
+
+#: Seconds, or share of the time limit, for what is in flight when that is reached.
+_GRACE_SECONDS, _GRACE = 2.0, 0.05
 
 
 @dataclass(slots=True)
@@ -45,11 +50,13 @@ class Campaign:
     listener: Listener = lambda _event: None
     accept_unhealthy: bool = False  #: go on although the health check failed
     make_executor: MakeExecutor = InlineExecutor
+    exchange: Exchange | None = None  #: with other instances; without one, nothing depends on others
     _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
     _confirmations: Confirmations = field(init=False)
     _packing: Packing = field(init=False)
+    _imports: Imports = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _progress: Progress = field(init=False, default_factory=Progress)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
@@ -64,6 +71,7 @@ class Campaign:
         self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
         self._confirmations = Confirmations(len(space.dimensions))
         self._packing = Packing(config.distinct_radius, space.periods)
+        self._imports = Imports(len(space.dimensions), wants_entries=bool(self._fuzzer.parts.guides))
 
     @property
     def progress(self) -> Progress:
@@ -91,6 +99,8 @@ class Campaign:
         finally:
             self._executor.close()
         self.store.set_stop_reason(reason.value)
+        if self._progress.batch:
+            self._go_round(reason)
         self._emit(Stopped(reason, self._progress))
         return reason
 
@@ -110,26 +120,47 @@ class Campaign:
     def _loop(self) -> StopReason:
         reason = self.budget.spent(self._progress)
         while True:
+            self._go_round()
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
                 self._submit(cases)
             if not self._in_flight:
                 return reason or StopReason.MAX_EXECS
-            executions = self._executor.collect()
+            try:
+                executions = self._executor.collect(self._time_left())
+            except TimeIsUp:  # what is in flight is run again when the campaign goes on
+                return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
             reason = reason or self.budget.spent(self._progress)
 
+    def _time_left(self) -> float | None:
+        """Seconds until even what is in flight had better be left; None where time does not matter."""
+        if self.budget.seconds is None:
+            return None
+        spent = self._earlier.seconds + time.perf_counter() - self._started_at
+        return max(0.0, self.budget.seconds + max(_GRACE_SECONDS, _GRACE * self.budget.seconds) - spent)
+
+    def _go_round(self, reason: StopReason | None = None) -> None:
+        """Exchange with other instances when it is time to, and at the end."""
+        if self.exchange is not None and (reason or self.exchange.is_due):
+            with self._clock.activity("store"):
+                exchanged = self.exchange.go_round(self._imports, self._progress, reason)
+            self._emit(exchanged)
+
     def _next_batch(self, reason: StopReason | None) -> Cases | None:
-        """Findings to confirm, then what the search asks for unless there is a `reason` to stop."""
+        """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
         size, executed = self.store.config.batch_size, self._progress.executions
         in_flight = sum(len(cases) for cases in self._in_flight)
         limit = self.budget.executions
         left = size if limit is None else max(limit - executed - in_flight, 0)
         confirm = self._confirmations.take(min(size, left))
-        asked = Cases.none(len(self.target.inputs.dimensions))
+        asked = imported = Cases.none(len(self.target.inputs.dimensions))
         if reason is None:
             room = self.budget.room(size - len(confirm), executed, in_flight, len(self._confirmations))
+            if self._fuzzer.is_warm:  # the first samples are waited for, and not mixed with others
+                imported = self._imports.take(import_share(executed + in_flight, room))
+            room -= len(imported)
             asked = self._fuzzer.ask(room) if room > 0 else asked
-        cases = Cases.concatenate([confirm, asked])
+        cases = Cases.concatenate([confirm, asked, imported])
         return cases if len(cases) else None
 
     def _submit(self, cases: Cases) -> None:
@@ -195,8 +226,12 @@ class Campaign:
         """Number, status and distinctness of the findings whose second run this was."""
         verdicts = []
         for number, status in self._confirmations.judge(cases, executions):
-            unit = self.target.inputs.to_unit(self._findings.pop(number).input[None])
+            finding = self._findings.pop(number)
+            unit = self.target.inputs.to_unit(finding.input[None])
             is_distinct = status == CONFIRMED and bool(self._packing.add(unit)[0])
+            if status == CONFIRMED and finding.origin is not None:
+                now = self._progress
+                self._progress = replace(now, imported_findings=now.imported_findings + 1)
             verdicts.append((number, status, is_distinct))
         return verdicts
 
@@ -206,6 +241,8 @@ class Campaign:
         """Bring the totals up to date with a batch of `count` cases."""
         now, earlier = self._progress, self._earlier
         is_sample = np.isin(cases.purposes, (Purpose.SAMPLE, Purpose.EXPLORE))
+        is_import = cases.purposes == Purpose.IMPORT
+        is_mutant = ~(is_sample | is_import)
         crashed = executions.crashed
         spent, workforce = self._clock.seconds, self._executor.workforce
         self._progress = replace(
@@ -215,8 +252,9 @@ class Campaign:
             executions=now.executions + count,
             samples=now.samples + int(np.count_nonzero(is_sample)),
             sample_crashes=now.sample_crashes + int(np.count_nonzero(crashed & is_sample)),
-            mutants=now.mutants + int(np.count_nonzero(~is_sample)),
-            mutant_crashes=now.mutant_crashes + int(np.count_nonzero(crashed & ~is_sample)),
+            mutants=now.mutants + int(np.count_nonzero(is_mutant)),
+            mutant_crashes=now.mutant_crashes + int(np.count_nonzero(crashed & is_mutant)),
+            imports=now.imports + int(np.count_nonzero(is_import)),
             findings=now.findings + sum(status == CONFIRMED for _, status, _ in verdicts),
             distinct_findings=len(self._packing),
             flaky=now.flaky + sum(status == FLAKY for _, status, _ in verdicts),
@@ -240,7 +278,8 @@ class Campaign:
     def _new_findings(self, cases: Cases, executions: Executions, told: Told) -> Iterator[Finding]:
         kinds = self.target.oracle.kinds
         for row in told.crashed.tolist():
-            parent = int(cases.parents[row])
+            origin = self._origin(cases, row)
+            parent = int(cases.parents[row]) if origin is None else NO_PARENT
             finding = Finding(
                 id=self._next_finding,
                 status=NEW,
@@ -253,11 +292,17 @@ class Campaign:
                 batch=self._progress.batch,
                 execution=self._progress.executions,
                 seconds=self._progress.seconds,
+                origin=origin,
                 input=cases.inputs[row],
             )
             self._findings[finding.id] = finding
             self._next_finding += 1
             yield finding
+
+    def _origin(self, cases: Cases, row: int) -> str | None:
+        """Name of the instance that the case at `row` was taken from, None where it is of this one."""
+        is_import = cases.purposes[row] == Purpose.IMPORT
+        return self._imports.sender(int(cases.parents[row])).name if is_import else None
 
     def _failed(self, cases: Cases, executions: Executions, row: int, finding: int | None) -> FailedEpisode:
         error, number = executions.errors[row], self._next_error
@@ -293,6 +338,7 @@ class Campaign:
             failed=failed,
             seed_inputs=cases.inputs[told.kept],
             seed_columns={name: corpus.column(name)[entries] for name in COLUMNS},
+            seed_origins=[self._origin(cases, row) for row in told.kept.tolist()],
             first_seed=int(entries[0]) if len(entries) else 0,
             energies=list(zip(energy.tolist(), told.measured.tolist(), strict=True)),
             state=self._state(),
@@ -304,6 +350,7 @@ class Campaign:
             state |= cases.state(f"in_flight{number}.")
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
         state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
+        state |= {f"imports.{name}": array for name, array in self._imports.state().items()}
         return state
 
     def _restore(self) -> None:
@@ -311,10 +358,11 @@ class Campaign:
         state = self.store.state()
         under = {
             prefix: {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
-            for prefix in ("fuzzer.", "confirm.")
+            for prefix in ("fuzzer.", "confirm.", "imports.")
         }
         self._fuzzer.restore(under["fuzzer."], self.store.corpus())
         self._confirmations.restore(under["confirm."])
+        self._imports.restore(under["imports."])
         findings = self.store.findings()
         self._next_finding = len(findings) + 1
         self._next_error = self.store.count("errors") + 1

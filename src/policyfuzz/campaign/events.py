@@ -37,6 +37,17 @@ class BatchDone:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchanged:
+    """The other instances have been looked at."""
+
+    peers: list[str]  #: names of those that something is exchanged with
+    shown: int  #: cases of this campaign that they can take from now on
+    received: int  #: cases of theirs that wait to be run here
+    left_out: int  #: older cases that were more than there is room for
+    troubles: list[str]  #: what is wrong with some of them, each told once
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The campaign is over for now."""
 
@@ -44,5 +55,5 @@ class Stopped:
     progress: Progress
 
 
-Event = Started | Examined | BatchDone | Stopped
+Event = Started | Examined | BatchDone | Exchanged | Stopped
 Listener = Callable[[Event], None]

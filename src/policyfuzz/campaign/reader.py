@@ -58,6 +58,11 @@ class CampaignReader:
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
 
+    def latest(self, table: str, where: str, most: int) -> Iterator[dict[str, Any]]:
+        """The last `most` rows of `table` for which `where` holds by column name, the last one first."""
+        chosen = f"id IN (SELECT id FROM {table} WHERE {where} ORDER BY id DESC LIMIT {most})"
+        yield from reversed(list(self.iterate(table, chosen)))
+
     def columns(self, table: str) -> list[str]:
         """Column names of `table`."""
         with self._reading():
@@ -184,5 +189,6 @@ def _finding(row: Mapping[str, Any], columns: list[str]) -> Finding:
         batch=row["batch"],
         execution=row["execution"],
         seconds=row["seconds"],
+        origin=row["origin"],
         input=np.array([row[column] for column in columns], np.float64),
     )

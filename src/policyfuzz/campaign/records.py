@@ -27,6 +27,7 @@ class Finding:
     batch: int
     execution: int  #: how many episodes had been run when it was found
     seconds: float  #: campaign time when it was found
+    origin: str | None  #: name of the instance it was taken from, None for what was found here
     input: NDArray[np.float64]  #: (d,)
 
 
@@ -63,8 +64,10 @@ class Progress:
     sample_crashes: int = 0
     mutants: int = 0
     mutant_crashes: int = 0
+    imports: int = 0  #: episodes of what other instances found
     findings: int = 0  #: confirmed
     distinct_findings: int = 0
+    imported_findings: int = 0  #: confirmed, taken from other instances
     flaky: int = 0
     unconfirmed: int = 0
     errors: int = 0  #: episodes that could not be run to their end for another reason than the next two
@@ -143,6 +146,8 @@ class BatchRecord:
     failed: list[FailedEpisode] = field(default_factory=list)
     seed_inputs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  #: (k, d)
     seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: see search.corpus.COLUMNS
+    #: (k,) names of the instances that they were taken from, None for what was kept here; or empty for that
+    seed_origins: list[str | None] = field(default_factory=list)
     first_seed: int = 0  #: entry number of the first new seed
     energies: list[tuple[float, int]] = field(default_factory=list)  #: energy and older entry
     state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what is needed to go on

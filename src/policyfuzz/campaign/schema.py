@@ -25,6 +25,7 @@ FINDING_COLUMNS = {
     "batch": "INTEGER NOT NULL",
     "execution": "INTEGER NOT NULL",  # how many episodes had been run when it was found
     "seconds": "REAL NOT NULL",  # campaign time when it was found
+    "origin": "TEXT",  # instance it was taken from, NULL for what was found here
 }
 ERROR_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 1
@@ -47,6 +48,7 @@ SEED_COLUMNS = {
     "log_density": "REAL",
     "batch": "INTEGER NOT NULL",
     "seconds": "REAL NOT NULL",
+    "origin": "TEXT",  # instance it was taken from, NULL for what was kept here
 }
 #: One row per batch; all but `workers` and the last two are totals since the start.
 BATCH_COLUMNS = {
@@ -57,8 +59,10 @@ BATCH_COLUMNS = {
     "sample_crashes": "INTEGER NOT NULL",
     "mutants": "INTEGER NOT NULL",
     "mutant_crashes": "INTEGER NOT NULL",
+    "imports": "INTEGER NOT NULL",  # episodes of what other instances found
     "findings": "INTEGER NOT NULL",  # confirmed
     "distinct_findings": "INTEGER NOT NULL",
+    "imported_findings": "INTEGER NOT NULL",  # confirmed, taken from other instances
     "flaky": "INTEGER NOT NULL",
     "unconfirmed": "INTEGER NOT NULL",
     "errors": "INTEGER NOT NULL",  # episodes that could not be run to their end; the next two count apart

@@ -10,6 +10,7 @@ from importlib import metadata
 from itertools import repeat
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from filelock import BaseFileLock
@@ -167,7 +168,7 @@ def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
             )
             connection.executemany(
                 "INSERT INTO about VALUES (?, ?)",
-                [("config", config.to_json()), *_versions().items()],
+                [("config", config.to_json()), ("instance", uuid4().hex), *_versions().items()],
             )
     except sqlite3.Error as error:
         raise CampaignError(f"cannot write to {folder}: {error}", hint="is the disk full?") from error
@@ -199,6 +200,7 @@ def _seed_rows(record: BatchRecord) -> Iterable[tuple[Any, ...]]:
         columns["log_density"].tolist(),
         repeat(record.progress.batch, count),
         repeat(record.progress.seconds, count),
+        record.seed_origins or repeat(None, count),
         *record.seed_inputs.T.tolist(),
         strict=True,
     )

@@ -1,6 +1,5 @@
 """policyfuzz fuzz: the search itself."""
 
-import re
 import signal
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +24,7 @@ Examples:
   policyfuzz fuzz acasxu --strategy random --max-execs 100000 --seed 7 --json
   policyfuzz fuzz acasxu --policy acasxu:networks/ -o campaigns/mine --max-findings 10
   policyfuzz fuzz acasxu -o campaigns/mine --resume --max-time 1h
+  policyfuzz fuzz acasxu --sync shared --max-time 1h      as often as there are cores or machines
   policyfuzz fuzz bipedal -j 8 --timeout 30s --max-time 1h
   policyfuzz fuzz bipedal --executor ray:auto --max-time 12h
 
@@ -32,10 +32,6 @@ Examples:
 Limits count from the first start of a campaign, resumed parts included. Without a limit it runs
 until Ctrl-C, which saves and stops. The same seed and options give the same findings, whatever
 the number of workers."""
-
-
-#: Names of targets longer than this make no good name for a folder; their options are left out.
-_LONG_NAME = 40
 
 
 @click.command(epilog=EPILOG)
@@ -47,6 +43,13 @@ _LONG_NAME = 40
 @asks_for_workers
 @click.option("-s", "--seed", type=int, help="Of all randomness of the search.  [default: 0]")
 @click.option("-o", "--out", type=FOLDER, help="Campaign folder.  [default: campaigns/TARGET-N]")
+@click.option(
+    "--sync",
+    metavar="DIR",
+    type=FOLDER,
+    help="Exchange with other instances in DIR; this one goes there, by default as DIR/TARGET-STRATEGY-SEED"
+    " with a seed that is free.",
+)
 @click.option("--resume", is_flag=True, help="Continue the campaign in the folder given by -o.")
 @click.option(
     "--ui",
@@ -73,6 +76,7 @@ def command(
     max_execs: int | None,
     max_findings: int | None,
     out: Path | None,
+    sync: Path | None,
     resume: bool,
     ui: str,
     is_json: bool,
@@ -86,6 +90,7 @@ def command(
     """
     from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.engine import Campaign
+    from policyfuzz.campaign.exchange import Exchange
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import print_summary
@@ -94,10 +99,11 @@ def command(
 
     budget = Budget(max_time, max_execs, max_findings)
     with running_with(executor.runner):
-        loaded, store = _resume(request, out, chosen) if resume else _start(request, out, chosen)
+        loaded, store = (_resume if resume else _start)(request, out, sync, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         campaign = Campaign(loaded, store, budget, accept_unhealthy=force, make_executor=executor)
+        campaign.exchange = Exchange(store, loaded) if sync else None
         with make_listener(ui) as campaign.listener, running_with(executor.runner):
             reason = campaign.run()
         if reason is StopReason.UNHEALTHY and ui != "plain":  # which has told it already
@@ -117,22 +123,31 @@ def command(
     return codes.get(reason, 1 if campaign.progress.findings else 0)
 
 
-def _start(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple["Target", "CampaignWriter"]:
+def _start(
+    request: Request, out: Path | None, sync: Path | None, chosen: dict[str, Any]
+) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of a new campaign."""
+    from policyfuzz.api.instances import new_instance
     from policyfuzz.api.stores import new_store
 
     target = request.load()
+    if sync is not None:
+        return target, new_instance(target, request.policy, sync, out, chosen)
     return target, new_store(target, request.policy, out or _next_folder(target.name), chosen)
 
 
-def _resume(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple["Target", "CampaignWriter"]:
+def _resume(
+    request: Request, out: Path | None, sync: Path | None, chosen: dict[str, Any]
+) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of the campaign to go on with."""
+    from policyfuzz.api.instances import instance_folder
     from policyfuzz.api.stores import resumed_store
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.errors import UsageError
 
     if out is None:
         raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")
+    out = out if sync is None else instance_folder(sync, out)
     request = replace(request, policy=request.policy or CampaignReader(out).config.policy)
     target = request.load()
     return target, resumed_store(target, request.policy, out, chosen)
@@ -140,12 +155,9 @@ def _resume(request: Request, out: Path | None, chosen: dict[str, Any]) -> tuple
 
 def _next_folder(target: str) -> Path:
     """The first free folder campaigns/TARGET-N."""
-    from policyfuzz.targets.names import split_options
+    from policyfuzz.api.instances import folder_name
 
-    if len(target) > _LONG_NAME or "/" in target:
-        base, _ = split_options(target)
-        target = base if "/" not in base else Path(base).name
-    name = re.sub(r"[^A-Za-z0-9.=_-]+", "-", target).strip("-")
+    name = folder_name(target)
     taken = {path.name for path in Path("campaigns").glob(f"{name}-*")}
     number = next(number for number in range(1, len(taken) + 2) if f"{name}-{number}" not in taken)
     return Path("campaigns") / f"{name}-{number}"

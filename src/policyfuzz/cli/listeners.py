@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Listener, Started
 from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
@@ -49,6 +49,9 @@ class PlainLines:
             for diagnosis in event.diagnoses:
                 if diagnosis.level is not Level.GOOD:
                     self._print(f"{diagnosis.level}: {diagnosis.message}; {diagnosis.hint}")
+        elif isinstance(event, Exchanged):
+            for trouble in event.troubles:
+                self._print(f"instance {trouble}")
         elif isinstance(event, BatchDone) and time.monotonic() - self._last >= _PLAIN_INTERVAL:
             self._last = time.monotonic()
             progress = event.progress

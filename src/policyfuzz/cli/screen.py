@@ -14,7 +14,7 @@ from rich.text import Text
 
 from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Started
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Started
 from policyfuzz.campaign.records import Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
@@ -44,6 +44,7 @@ class Screen:
         self._budget = Budget()
         self._folder = ""
         self._workers = 1
+        self._peers: int | None = None  #: other instances, None without an exchange
         self._diagnoses: list[Diagnosis] = []
         self._latest: Finding | None = None
         self._drawn_at = 0.0
@@ -67,6 +68,10 @@ class Screen:
             self._live.update(Panel(waiting, title=self._title()), refresh=True)
         elif isinstance(event, Examined):
             self._diagnoses = event.diagnoses
+        elif isinstance(event, Exchanged):
+            self._peers = len(event.peers)
+            for trouble in event.troubles:  # stays above the screen
+                self._live.console.print(f"instance {trouble}", soft_wrap=True)
         elif isinstance(event, BatchDone):
             self._latest = event.findings[-1] if event.findings else self._latest
             now = time.monotonic()
@@ -127,6 +132,8 @@ class Screen:
         grid.add_row("episodes", f"{progress.executions:,}")
         grid.add_row("speed", f"{format_rate(self._speed(progress))} episodes")
         grid.add_row("workers", workers_text(progress, self._workers))
+        if self._peers is not None:
+            grid.add_row("instances", f"{self._peers} others, {progress.imported_findings:,} findings taken")
         share = _budget_share(self._budget, progress)
         grid.add_row("budget", "until Ctrl-C" if share is None else ProgressBar(1.0, share, width=24))
         grid.add_row("folder", Text(self._folder, overflow="ellipsis", no_wrap=True))

@@ -65,6 +65,7 @@ def print_summary(
         + (f", stopped by {stop_reason}" if stop_reason else ""),
     )
     extras = [f"{progress.distinct_findings:,} distinct"]
+    extras += [f"{progress.imported_findings:,} from other instances"] if progress.imported_findings else []
     extras += [f"{progress.flaky:,} flaky (not counted)"] if progress.flaky else []
     extras += [f"{progress.unconfirmed:,} not confirmed yet"] if progress.unconfirmed else []
     if progress.workers > 1 or progress.restarts:

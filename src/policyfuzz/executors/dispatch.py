@@ -4,80 +4,25 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from policyfuzz.episode_error import CRASHED, HUNG, EpisodeError
 from policyfuzz.errors import WorkersFailed
-from policyfuzz.executions import Executions, concatenate
+from policyfuzz.executions import Executions
+from policyfuzz.executors.chunks import Batch, Chunk
 from policyfuzz.executors.crew import Answer, Crew, Lost, Message, Ready
 from policyfuzz.executors.pace import Pace
-from policyfuzz.executors.protocol import Workforce
+from policyfuzz.executors.protocol import TimeIsUp, Workforce
+from policyfuzz.executors.roster import Roster
 from policyfuzz.rollout import not_run
 from policyfuzz.search.cases import Cases
 from policyfuzz.target import Target
 from policyfuzz.timing import TimeSplit
 
-#: Pieces that work is cut into when one of its cases has killed a worker, or hangs.
-_PIECES = 16
-#: Workers of which a case is believed to be what kills them.
+#: Workers that must die while they run nothing but a case before it is believed to be what kills them.
 _DEATHS = 2
 #: Starts in a row that may fail before a worker is given up.
 _FAILED_STARTS = 3
-
-
-@dataclass(slots=True)
-class _Batch:
-    """A batch of cases, and what has come of it so far."""
-
-    cases: Cases
-    cut: int = 0  #: rows that have been given out in chunks
-    missing: int = 0  #: rows without a result
-    results: dict[int, Executions | Exception] = field(default_factory=dict)  #: by their first row
-
-    def __post_init__(self) -> None:
-        self.missing = len(self.cases)
-
-    def put(self, chunk: "_Chunk", result: Executions | Exception) -> None:
-        """Note what came of `chunk`."""
-        self.results[chunk.start] = result
-        self.missing -= len(chunk)
-
-    def executions(self) -> Executions:
-        """All results in the order of the cases, or the first error that there was."""
-        results = [self.results[start] for start in sorted(self.results)]
-        for result in results:
-            if isinstance(result, Exception):
-                raise result
-        return concatenate([one for one in results if isinstance(one, Executions)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Neighbouring rows of a batch, run by one worker at once."""
-
-    batch: _Batch
-    start: int
-    stop: int
-    deaths: int = 0  #: of workers that were running it, or what it was cut from
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    def pieces(self) -> "list[_Chunk]":
-        """It, in at most `_PIECES` pieces."""
-        size = math.ceil(len(self) / _PIECES)
-        starts = range(self.start, self.stop, size)
-        return [_Chunk(self.batch, start, min(start + size, self.stop), self.deaths) for start in starts]
-
-
-@dataclass(slots=True)
-class _Worker:
-    """What a worker is doing."""
-
-    since: float  #: it has been at its oldest chunk, or starting
-    is_ready: bool = False
-    is_overdue: bool = False  #: it was killed, since its oldest chunk takes too long
-    chunks: deque[_Chunk] = field(default_factory=deque)  #: that it has been sent, the oldest first
 
 
 class Dispatcher:
@@ -100,9 +45,9 @@ class Dispatcher:
     ) -> None:
         self._target, self._crew, self._wanted, self._timeout = target, crew, workers, timeout
         self._clock, self._now = clock or TimeSplit(), now
-        self._batches: deque[_Batch] = deque()
-        self._again: deque[_Chunk] = deque()  #: chunks that are to be run once more
-        self._workers: dict[int, _Worker] = {}
+        self._batches: deque[Batch] = deque()
+        self._again: deque[Chunk] = deque()  #: chunks that are to be run once more
+        self._roster = Roster()
         self._next_worker = 0
         self._pace = Pace(workers, timeout)
         self._signals: tuple[str, ...] = ()
@@ -113,16 +58,18 @@ class Dispatcher:
             self._start()
 
     def submit(self, cases: Cases) -> None:
-        self._batches.append(_Batch(cases))
+        self._batches.append(Batch(cases))
         self._handle(self._crew.wait(0))
         self._feed()
 
-    def collect(self) -> Executions:
-        batch = self._batches[0]
+    def collect(self, seconds: float | None = None) -> Executions:
+        batch, end = self._batches[0], math.inf if seconds is None else self._now() + seconds
         with self._clock.activity("simulate"):
             while batch.missing:
+                if self._now() > end:
+                    raise TimeIsUp
                 self._feed()
-                self._handle(self._crew.wait(self._patience()))
+                self._handle(self._crew.wait(self._patience(end)))
                 self._kill_overdue()
             self._batches.popleft()
             self._feed()
@@ -130,58 +77,55 @@ class Dispatcher:
 
     @property
     def workforce(self) -> Workforce:
-        ready = sum(worker.is_ready for worker in self._workers.values())
         seconds = 0.0 if self._first_ready is None else self._now() - self._first_ready
-        return Workforce(self._wanted, ready, self._wanted * seconds, self._busy_seconds, self._restarts)
+        there = self._wanted * seconds
+        return Workforce(self._wanted, self._roster.ready, there, self._busy_seconds, self._restarts)
 
     def close(self) -> None:
         self._crew.close()
 
     def _start(self) -> None:
         self._crew.start(self._next_worker)
-        self._workers[self._next_worker] = _Worker(self._now())
+        self._roster.add(self._next_worker)
         self._next_worker += 1
 
     def _feed(self) -> None:
         """Give work to all who have less than they should; those without any come first."""
         for depth in range(self._pace.depth):
-            for number, worker in self._workers.items():
-                if worker.is_ready and not worker.is_overdue and len(worker.chunks) == depth:
-                    chunk = self._next_chunk()
-                    if chunk is None:
-                        return
-                    if not worker.chunks:
-                        worker.since = self._now()
-                    worker.chunks.append(chunk)
-                    cases = chunk.batch.cases
-                    rows = slice(chunk.start, chunk.stop)
-                    self._crew.send(number, cases.inputs[rows], cases.seeds[rows])
+            while (number := self._roster.next_holding(depth)) is not None:
+                chunk = self._next_chunk()
+                if chunk is None:
+                    return
+                self._roster.give(number, chunk, self._now())
+                cases, rows = chunk.batch.cases, slice(chunk.start, chunk.stop)
+                self._crew.send(number, cases.inputs[rows], cases.seeds[rows])
 
-    def _next_chunk(self) -> _Chunk | None:
+    def _next_chunk(self) -> Chunk | None:
         if self._again:
             return self._again.popleft()
         for batch in self._batches:
             if batch.cut < len(batch.cases):
                 start = batch.cut
                 batch.cut = min(len(batch.cases), start + self._pace.chunk_size(len(batch.cases)))
-                return _Chunk(batch, start, batch.cut)
+                return Chunk(batch, start, batch.cut)
         return None
 
-    def _patience(self) -> float | None:
-        """Seconds until somebody has taken too long."""
-        since = [one.since for one in self._workers.values() if one.chunks and not one.is_overdue]
-        return max(0.0, min(since) + self._timeout - self._now()) if since else None
+    def _patience(self, end: float) -> float | None:
+        """Seconds until somebody has taken too long, or until `end`."""
+        longest = self._roster.longest_since
+        end = end if longest is None else min(end, longest[1] + self._timeout)
+        return None if math.isinf(end) else max(0.0, end - self._now())
 
     def _kill_overdue(self) -> None:
-        for number, worker in self._workers.items():
-            if worker.chunks and not worker.is_overdue and self._now() - worker.since > self._timeout:
-                worker.is_overdue = True
-                self._crew.kill(number)
+        now = self._now()  # killing takes time, in which others may have answered
+        while (longest := self._roster.longest_since) and now - longest[1] > self._timeout:
+            self._roster.kill(longest[0])
+            self._crew.kill(longest[0])
 
     def _handle(self, messages: Iterable[Message]) -> None:
         for message in messages:
             if isinstance(message, Ready):
-                self._workers[message.worker].is_ready = True
+                self._roster.set_ready(message.worker)
                 self._signals = message.signals
                 self._failed_starts = 0
                 self._first_ready = self._now() if self._first_ready is None else self._first_ready
@@ -191,21 +135,20 @@ class Dispatcher:
                 self._lost(message)
 
     def _answered(self, answer: Answer) -> None:
-        worker = self._workers[answer.worker]
-        chunk = worker.chunks.popleft()
-        worker.since = self._now()
+        chunk = self._roster.take(answer.worker, self._now())
         self._busy_seconds += answer.seconds
         self._pace.learn(len(chunk), answer.seconds)
         chunk.batch.put(chunk, answer.result)
 
     def _lost(self, lost: Lost) -> None:
-        worker = self._workers.pop(lost.worker)
+        worker = self._roster.remove(lost.worker)
         waiting = list(worker.chunks)
-        if lost.is_blameless or not waiting:
+        # it may have answered at the last moment what it was killed for; what is left has done nothing then
+        if lost.is_blameless or not waiting or worker.killed_for not in (None, waiting[0]):
             self._again.extendleft(reversed(waiting))
         else:
             self._again.extendleft(reversed(waiting[1:]))
-            self._suspect(waiting[0], lost, worker.is_overdue)
+            self._suspect(waiting[0], lost, worker.killed_for is not None)
         if worker.is_ready or lost.is_blameless:
             self._restarts += 1
             self._start()
@@ -216,13 +159,13 @@ class Dispatcher:
         self._failed_starts += 1
         if self._failed_starts < _FAILED_STARTS:
             self._start()
-        elif not any(worker.is_ready for worker in self._workers.values()):
+        elif not self._roster.ready:
             raise WorkersFailed(
                 f"no worker gets ready, after {self._failed_starts} that failed to start:\n{lost.text}",
                 "without -j and --executor, the same is run in one process: does it work there?",
             )
 
-    def _suspect(self, chunk: _Chunk, lost: Lost, is_overdue: bool) -> None:
+    def _suspect(self, chunk: Chunk, lost: Lost, is_overdue: bool) -> None:
         """Find out which case of `chunk` it was that killed its worker, or hangs."""
         chunk = replace(chunk, deaths=chunk.deaths + 1)
         if len(chunk) > 1:

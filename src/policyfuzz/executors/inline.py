@@ -22,7 +22,7 @@ class InlineExecutor:
     def submit(self, cases: Cases) -> None:
         self._waiting.append(cases)
 
-    def collect(self) -> Executions:
+    def collect(self, seconds: float | None = None) -> Executions:
         cases = self._waiting.popleft()
         with self._clock.activity("simulate"):
             return self._runner(cases.inputs, cases.seeds)

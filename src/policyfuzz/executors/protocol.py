@@ -21,6 +21,10 @@ class Workforce:
     restarts: int = 0  #: workers that had to be replaced
 
 
+class TimeIsUp(Exception):
+    """Results have not come in time."""
+
+
 class Executor(Protocol):
     """Runs batches of cases; results come back in the order of submission."""
 
@@ -28,8 +32,11 @@ class Executor(Protocol):
         """Take a batch to run."""
         ...
 
-    def collect(self) -> Executions:
-        """Results of the oldest batch that was not collected yet; waits for them."""
+    def collect(self, seconds: float | None = None) -> Executions:
+        """Results of the oldest batch that was not collected yet; waits for them.
+
+        An executor that can leave off raises `TimeIsUp` where they are not there after `seconds`.
+        """
         ...
 
     @property

@@ -3,7 +3,31 @@
 import pickle
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+
+@dataclass(frozen=True)
+class PackedMaker:
+    """What makes an environment, unpacked when the first is made: its module may be needed by nobody."""
+
+    content: bytes
+
+    @cached_property
+    def _maker(self) -> Any:
+        return pickle.loads(self.content)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._maker(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the maker itself has; gymnasium asks for its metadata."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._maker, name)
 
 
 def own(modules: Collection[str], dumps: Callable[[Any], bytes]) -> list[bytes]:
@@ -15,13 +39,11 @@ def own(modules: Collection[str], dumps: Callable[[Any], bytes]) -> list[bytes]:
         return []
     import gymnasium
 
-    specs = [spec for spec in gymnasium.registry.values() if _module_of(spec) in {"__main__", *modules}]
-    packed = []
-    for spec in specs:
-        try:
-            packed.append(dumps(spec))
-        except Exception:
-            continue
+    places, packed = {"__main__", *modules}, []
+    for spec in gymnasium.registry.values():
+        if _module_of(spec) in places:
+            with suppress(Exception):  # pickling runs whatever the user has written
+                packed.append(dumps(_lazy(spec, dumps)))
     return packed
 
 
@@ -32,8 +54,17 @@ def restore(packed: Collection[bytes]) -> None:
     import gymnasium
 
     for one in packed:
-        spec = pickle.loads(one)
-        gymnasium.registry.setdefault(spec.id, spec)
+        with suppress(Exception):  # of an environment that the target may not use; gymnasium tells if it does
+            spec = pickle.loads(one)
+            gymnasium.registry.setdefault(spec.id, spec)
+
+
+def _lazy(spec: Any, dumps: Callable[[Any], bytes]) -> Any:
+    if isinstance(spec.entry_point, str):
+        return spec
+    lazy = copy(spec)
+    lazy.entry_point = PackedMaker(dumps(spec.entry_point))
+    return lazy
 
 
 def _module_of(spec: Any) -> str:

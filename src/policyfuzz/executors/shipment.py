@@ -22,35 +22,39 @@ import numpy as np
 
 from policyfuzz.errors import PolicyFuzzError, UsageError
 from policyfuzz.executors import registrations
-from policyfuzz.executors.shipped_modules import ShippedModule, own_modules, serve
+from policyfuzz.executors.shipped_modules import INSTALLED, ShippedModule, own_modules, serve
 from policyfuzz.executors.unpicklable import culprit
+from policyfuzz.inputs import InputSpace
 from policyfuzz.target import Target
 
 _WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
-_INSTALLED = ("site-packages", "dist-packages")
 
 
 def pack(target: Target) -> bytes:
     """`target` without what only the coordinator uses."""
-    modules = own_modules()
+    packed = _pickled(_for_workers(target))
+    modules = own_modules()  # after it, since a file that has changed is read again then
     content = {
         "versions": _versions(),
         "folder": str(Path.cwd()),
+        "prefix": sys.prefix,
         "path": [str(Path(place).absolute()) for place in sys.path],
         "modules": [astuple(one) for one in modules],
-        "target": _pickled(_for_workers(target)),
+        "target": packed,
         "environments": registrations.own({one.name for one in modules}, _dumps),
     }
     return pickle.dumps(content, protocol=4)  # of plain types, which every version can read
 
 
 def unpack(data: bytes) -> Target:
-    """The target in `data`; from now on this process imports the modules that came along, and lives in the
-    folder and import path of who packed it, where these exist.
-    """  # noqa: D205
+    """The target in `data`.
+
+    From now on this process has the folder and import path of who packed it, as far as these exist here, and
+    imports the modules that came along.
+    """
     content = pickle.loads(data)
     _check_versions(content["versions"])
-    _adopt(content["folder"], content["path"])
+    _adopt(content["folder"], content["path"], is_alike=content["prefix"] == sys.prefix)
     serve(ShippedModule(*one) for one in content["modules"])
     try:
         target: Target = pickle.loads(content["target"])
@@ -71,9 +75,16 @@ def content_id(data: bytes) -> str:
 
 
 def _for_workers(target: Target) -> Target:
-    """`target` without what looks at episodes afterwards, and may hold much."""
+    """`target` without what chooses inputs or looks at episodes afterwards, and may hold much."""
     return replace(
-        target, solvable=None, film_simulator=None, further_checks=None, draw=None, notes=(), policy_uri=None
+        target,
+        inputs=InputSpace(target.inputs.dimensions),  # inputs are drawn and validated by the coordinator
+        policy_uri=None,
+        solvable=None,
+        film_simulator=None,
+        notes=(),
+        further_checks=None,
+        draw=None,
     )
 
 
@@ -83,7 +94,7 @@ def _pickled(target: Target) -> bytes:
     except PolicyFuzzError:
         raise
     except Exception as error:  # pickling runs methods of whatever is pickled
-        parts = {name: getattr(target, name) for name in ("simulator", "policy", "oracle", "inputs")}
+        parts = {name: getattr(target, name) for name in ("simulator", "policy", "oracle")}
         raise UsageError(
             f"target {target.name} cannot be sent to worker processes: {culprit(parts, _dumps) or error}",
             "make what cannot be copied inside the worker: give a class, a function that makes the"
@@ -95,7 +106,7 @@ def _dumps(thing: Any) -> bytes:
     """`thing` pickled, with what cannot be imported elsewhere by value."""
     import cloudpickle
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc, name-defined]
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, obj: Any) -> Any:
             # whom a weak dictionary knows stays here
             return (type(obj), ()) if type(obj) in _WEAK else super().reducer_override(obj)
@@ -125,12 +136,11 @@ def _check_versions(packed: dict[str, str]) -> None:
         )
 
 
-def _adopt(folder: str, path: list[str]) -> None:
-    """Live in `folder` and import from `path`, as far as they exist here."""
+def _adopt(folder: str, path: list[str], is_alike: bool) -> None:
+    """Live in `folder` and import from `path`, as far as they exist; `is_alike` if Python lies there too."""
     if Path(folder).is_dir():
         os.chdir(folder)
-    known = set(map(os.path.abspath, sys.path))
-    new = [place for place in path if place not in known and Path(place).exists()]
-    own = [place for place in new if not any(part in place for part in _INSTALLED)]
+    found = [place for place in path if Path(place).exists()]
+    own = [place for place in found if is_alike or INSTALLED.isdisjoint(Path(place).parts)]
     # packages of another installation must not stand before those of this one
-    sys.path[:] = [*own, *sys.path, *(place for place in new if place not in own)]
+    sys.path[:] = dict.fromkeys([*own, *sys.path, *found])

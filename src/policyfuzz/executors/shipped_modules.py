@@ -9,12 +9,16 @@ import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from policyfuzz.errors import UsageError
+from policyfuzz.executors.changed_sources import has_changed
 
 #: Folders of installed packages, which are on every machine already.
-_INSTALLED = {"site-packages", "dist-packages"}
+INSTALLED = {"site-packages", "dist-packages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class ShippedModule:
     file: str  #: where it was, for tracebacks and for what the module itself looks for beside it
     source: bytes | None
     folders: tuple[str, ...] | None  #: where a package looks for its modules; None for what is no package
+    is_changed: bool = False  #: the source is not what was imported, and must not be run instead of it
 
     @property
     def text(self) -> str:
@@ -47,7 +52,7 @@ def serve(modules: Iterable[ShippedModule]) -> None:
     # a folder without a file may well be here too, with more in it
     sys.meta_path.append(_Finder({name: one for name, one in served.items() if one.source is None}))
     for one in served.values():
-        if one.source is not None:
+        if one.source is not None and not one.is_changed:
             # without a time of change, which is how the lines stay when the file is another one by now
             linecache.cache[one.file] = (len(one.source), None, one.text.splitlines(keepends=True), one.file)
 
@@ -65,43 +70,55 @@ class _Finder(importlib.abc.MetaPathFinder):
         shipped = self._modules.get(fullname)
         if shipped is None:
             return None
-        loader = None if shipped.source is None else _Loader(shipped)
-        spec = ModuleSpec(fullname, loader, origin=shipped.file or None)
-        spec.has_location = loader is not None  # which sets __file__
-        if shipped.folders is not None:
-            spec.submodule_search_locations = list(shipped.folders)
+        folders = None if shipped.folders is None else list(shipped.folders)
+        if shipped.source is not None:
+            return importlib.util.spec_from_file_location(
+                fullname, shipped.file, loader=_Loader(shipped), submodule_search_locations=folders
+            )
+        spec = ModuleSpec(fullname, None)
+        spec.submodule_search_locations = folders
         return spec
 
 
-class _Loader(importlib.abc.InspectLoader):
+class _Loader(SourceFileLoader):
+    """Loads a module as from its file, which need not be there."""
+
     def __init__(self, shipped: ShippedModule) -> None:
+        super().__init__(shipped.name, shipped.file)
         self._shipped = shipped
 
-    def get_source(self, fullname: str) -> str:
-        return self._shipped.text
+    def path_stats(self, path: Any) -> Any:
+        # compiled code beside the file may be of another source
+        raise OSError(f"{path} came along without a time of change")
 
-    def get_filename(self, fullname: str) -> str:
-        return self._shipped.file
-
-    def is_package(self, fullname: str) -> bool:
-        return self._shipped.folders is not None
+    def get_data(self, path: str) -> bytes:
+        return (self._shipped.source or b"") if path == self._shipped.file else super().get_data(path)
 
     def exec_module(self, module: ModuleType) -> None:
-        content = self._shipped.source or b""
-        exec(compile(content, self._shipped.file, "exec", dont_inherit=True), module.__dict__)
+        if self._shipped.is_changed:
+            raise UsageError(
+                f"{self._shipped.file} has changed since it was imported, and workers need it as it was",
+                "start the program or notebook again, or run without worker processes",
+            )
+        super().exec_module(module)
 
 
 def _shipped(name: str, module: object) -> ShippedModule | None:
     file = getattr(module, "__file__", None)
     if name == "__main__" or not isinstance(file, str) or not file.endswith(".py"):
         return None
-    if not _is_own(file) or not (path := Path(file).absolute()).is_file():
+    loader = getattr(getattr(module, "__spec__", None), "loader", None)
+    path = Path(file).absolute()
+    if not _is_own(file) or not (path.is_file() or type(loader) is SourceFileLoader):
         return None
-    return ShippedModule(name, str(path), path.read_bytes(), _folders(module))
+    content = path.read_bytes() if path.is_file() else b""
+    # other loaders may have good reasons to run something else than the source
+    is_changed = type(loader) is SourceFileLoader and has_changed(module, name, file, content)
+    return ShippedModule(name, str(path), content, _folders(module), is_changed)
 
 
 def _is_own(file: str) -> bool:
-    return not file.startswith(_elsewhere()) and _INSTALLED.isdisjoint(Path(file).parts)
+    return not file.startswith(_elsewhere()) and INSTALLED.isdisjoint(Path(file).parts)
 
 
 @cache

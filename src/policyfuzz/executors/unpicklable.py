@@ -37,9 +37,9 @@ def _refusal(thing: Any, dumps: Callable[[Any], Any]) -> str:
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     """What `thing` is made of, by name."""
+    found: Mapping[Any, Any]
     if isinstance(thing, FunctionType):
-        known = inspect.getclosurevars(thing)
-        found: Mapping[Any, Any] = {**known.nonlocals, **known.globals}
+        found = _names_used_by(thing)
     elif isinstance(thing, partial):
         found = {"function": thing.func, **{f"argument {n}": one for n, one in enumerate(thing.args)}}
         found = {**found, **thing.keywords}
@@ -54,3 +54,11 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
         found = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
         found = {**found, **getattr(thing, "__dict__", {})}
     return ((str(name), part) for name, part in list(found.items())[:_MOST])
+
+
+def _names_used_by(function: FunctionType) -> dict[str, Any]:
+    try:
+        known = inspect.getclosurevars(function)
+    except ValueError:  # a name that has no value yet
+        return {}
+    return {**known.nonlocals, **known.globals}

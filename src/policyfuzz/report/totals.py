@@ -17,6 +17,7 @@ def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None
         "executions": progress.executions,
         "findings": progress.findings,
         "distinct_findings": progress.distinct_findings,
+        "imported_findings": progress.imported_findings,
         "flaky_findings": progress.flaky,
         "unconfirmed_findings": progress.unconfirmed,
         "completed": progress.completed,

@@ -20,6 +20,7 @@ class Purpose(IntEnum):
     PROBE = 2  #: a small step from a corpus entry, to measure its sensitivity
     CONFIRM = 3  #: a finding once more, to see whether it crashes again
     EXPLORE = 4  #: a later draw from the nominal distribution
+    IMPORT = 5  #: what another instance has found worth keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Cases:
 
     inputs: NDArray[np.float64]  #: (n, d)
     seeds: NDArray[np.uint64]  #: (n,) feed all randomness of the episode
-    parents: NDArray[np.int64]  #: (n,) corpus entry (of a CONFIRM: finding), NO_PARENT where there is none
+    #: (n,) corpus entry (of a CONFIRM: finding; of an IMPORT: instance), NO_PARENT where there is none
+    parents: NDArray[np.int64]
     purposes: NDArray[np.int64]  #: (n,) values of Purpose
 
     def __len__(self) -> int:

@@ -47,7 +47,8 @@ class Fuzzer:
 
     `ask(n)` returns up to n cases, none at all while it waits for the first samples. `tell` wants the same
     cases in the order in which they were asked, in whole batches. The same seed, calls and results give the
-    same cases.
+    same cases. Once `is_warm`, a batch may end with imports, which were not asked for: what did not crash is
+    kept.
     """
 
     space: InputSpace
@@ -68,6 +69,11 @@ class Fuzzer:
         self.corpus = Corpus(len(self.space.dimensions))
         self.validator = Validator(self.space, self.solvable, self.clock)
         self._to_probe = np.empty(0, np.int64)
+
+    @property
+    def is_warm(self) -> bool:
+        """True once all first samples have been run and probed."""
+        return self._is_warm
 
     @property
     def threshold(self) -> float:
@@ -202,11 +208,12 @@ class Fuzzer:
         self, cases: Cases, executions: Executions, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Put what is worth keeping into the corpus; return those rows and their entries."""
-        is_mutant = cases.parents != NO_PARENT
-        is_sample = cases.purposes == Purpose.SAMPLE
+        is_sample, is_import = cases.purposes == Purpose.SAMPLE, cases.purposes == Purpose.IMPORT
+        parents = np.where(is_import, NO_PARENT, cases.parents)
+        is_mutant = parents != NO_PARENT
         parent_returns = np.where(is_sample, np.nan, -np.inf)
-        parent_returns[is_mutant] = self.corpus.column("return")[cases.parents[is_mutant]]
-        keep, log_density = is_sample.copy(), np.full(len(cases), np.nan)
+        parent_returns[is_mutant] = self.corpus.column("return")[parents[is_mutant]]
+        keep, log_density = is_sample | is_import, np.full(len(cases), np.nan)
         for guide in self.parts.guides:
             opinion = guide.consider(executions, parent_returns, rng)
             keep |= opinion.keep
@@ -217,7 +224,7 @@ class Fuzzer:
             mutants = kept[is_mutant[kept]]
             energy[is_mutant[kept]] = self._sensitivity(cases[mutants], executions.returns[mutants])
         columns = {
-            "parent": cases.parents[kept],
+            "parent": parents[kept],
             "case_seed": cases.seeds[kept],
             "return": executions.returns[kept],
             "energy": energy,

@@ -17,17 +17,20 @@ from policyfuzz.executors.processes.shared_arrays import anonymous_file
 
 #: Seconds between two looks at whether processes are still there; most deaths are noticed at once.
 _LOOK = 1.0
+#: Seconds for a worker to get ready: large models lie on slow disks.
+_START = 600.0
 
 
 class ProcessCrew:
-    """Starts interpreters that each build the target of a `shipment`."""
+    """Starts interpreters that each build the target of a `shipment`, within `start_seconds`."""
 
-    def __init__(self, shipment: bytes) -> None:
+    def __init__(self, shipment: bytes, start_seconds: float = _START) -> None:
         if not hasattr(os, "killpg"):
             raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
         self._shipment = anonymous_file("shipment")
         with open(self._shipment, "wb", closefd=False) as file:
             file.write(shipment)
+        self._start_seconds = start_seconds
         self._reaper = Reaper()
         self._workers: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -52,8 +55,8 @@ class ProcessCrew:
         while True:
             left = _LOOK if deadline is None else min(max(0.0, deadline - time.monotonic()), _LOOK)
             messages = self._heard(left)
-            if not messages and time.monotonic() - self._looked_at >= _LOOK:
-                messages = self._missed()
+            if time.monotonic() - self._looked_at >= _LOOK:
+                messages += self._missed()
             is_over = deadline is not None and time.monotonic() >= deadline
             if messages or is_over or self._is_woken:
                 return messages
@@ -96,7 +99,13 @@ class ProcessCrew:
     def _missed(self) -> list[Message]:
         """Workers that have died, though somebody holds their end of the socket open."""
         self._looked_at = time.monotonic()
-        return [self._lost(worker) for worker, process in list(self._workers.items()) if process.has_ended]
+        for process in self._workers.values():
+            process.hurry(self._start_seconds)
+            process.insist()
+            process.forget_old_words()
+        # what they said before comes first
+        ended = [n for n, process in self._workers.items() if process.has_ended and not process.is_heard]
+        return [self._lost(worker) for worker in ended]
 
     def _lost(self, worker: int) -> Lost:
         process = self._workers.pop(worker)

@@ -7,8 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ class WorkerProcess:
         self._memories = [SharedArrays(slot) for slot in slots]
         self._sent = 0
         self._failure = ""
-        self._is_aborted = False
+        self._started_at, self._is_ready = time.monotonic(), False
+        self._aborted_at: float | None = None
         mine, its = socket.socketpair()
         passed = (its.fileno(), shipment, note, *slots)
         self._process = subprocess.Popen(
@@ -67,7 +69,7 @@ class WorkerProcess:
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,  # Ctrl-C is for the coordinator; children of a worker are found by this
-            env=os.environ | _ONE_THREAD,
+            env=_environment(),
         )
         its.close()
         self.connection: Connection[Any, Any] = Connection(mine.detach())
@@ -81,6 +83,11 @@ class WorkerProcess:
     def has_ended(self) -> bool:
         """True where there is no such process any more."""
         return self._process.poll() is not None
+
+    @property
+    def is_heard(self) -> bool:
+        """True where there is something to receive, be it its end."""
+        return self.connection.poll()
 
     @property
     def step(self) -> int:
@@ -97,12 +104,12 @@ class WorkerProcess:
         """What it says next, None if that is nothing to be told yet; EOFError or OSError when it is gone."""
         kind, *rest = self.connection.recv()
         if kind == READY:
+            self._is_ready = True
             return Ready(self.number, rest[0])
         if kind == FAILED:
             self._failure = rest[0]
             return None
-        if os.fstat(self._log).st_size > _KEPT:
-            os.ftruncate(self._log, 0)
+        self.forget_old_words()
         if kind == RAISED:
             return Answer(self.number, *rest)
         assert kind == DONE
@@ -111,11 +118,24 @@ class WorkerProcess:
 
     def abort(self) -> None:
         """Kill it, and have it print where it was."""
-        self._is_aborted = True
+        self._aborted_at = time.monotonic()
         self._process.send_signal(signal.SIGABRT)  # which faulthandler answers with a traceback
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_LAST_WORDS)
-        kill_group(self.group)
+
+    def hurry(self, start_seconds: float) -> None:
+        """Abort it if it has not got ready for so long."""
+        if not self._is_ready and time.monotonic() - self._started_at > start_seconds and not self._failure:
+            self._failure = f"it was not ready within {start_seconds:g} s"
+            self.abort()
+
+    def forget_old_words(self) -> None:
+        """Drop what it has printed, if that is much."""
+        if os.fstat(self._log).st_size > _KEPT:
+            os.ftruncate(self._log, 0)
+
+    def insist(self) -> None:
+        """Kill it by force, if it was aborted a while ago and is still there."""
+        if self._aborted_at is not None and time.monotonic() - self._aborted_at > _LAST_WORDS:
+            kill_group(self.group)
 
     def last_words(self) -> str:
         """How it ended, and what it printed last. It has ended, or is about to."""
@@ -126,9 +146,9 @@ class WorkerProcess:
             code = self._process.wait()
         size = os.fstat(self._log).st_size
         printed = os.pread(self._log, _TOLD, max(0, size - _TOLD)).decode(errors="replace").strip()
-        if self._failure:
-            return self._failure
-        return printed if self._is_aborted else f"{printed}\n{_ending(code)}".strip()
+        if self._aborted_at is not None:
+            return f"{printed}\n{self._failure}".strip()
+        return self._failure or f"{printed}\n{_ending(code)}".strip()
 
     def close(self) -> None:
         """Kill it and its children, if any are left, and let go of what was shared."""
@@ -139,9 +159,19 @@ class WorkerProcess:
             os.close(descriptor)
 
 
+def _environment() -> dict[str, str]:
+    """Environment variables of a worker, which finds this very package."""
+    home = Path(__file__).parents[3]
+    path = os.environ.get("PYTHONPATH", "")
+    if "site-packages" not in home.parts:
+        path = f"{home}{os.pathsep}{path}" if path else str(home)
+    return os.environ | _ONE_THREAD | ({"PYTHONPATH": path} if path else {})
+
+
 def _ending(code: int) -> str:
     if code >= 0:
         return f"the worker process ended itself with exit code {code}"
-    name, meaning = signal.Signals(-code).name, signal.strsignal(-code)
+    known, meaning = {one.value: one.name for one in signal.Signals}, signal.strsignal(-code)
+    name = known.get(-code, f"signal {-code}")
     cause = "; was it out of memory?" if -code == signal.SIGKILL else ""
     return f"the worker process was killed by {name} ({meaning}){cause}"

@@ -48,7 +48,7 @@ class SharedArrays:
     def _places(self, layout: Layout) -> list[NDArray[Any]]:
         sizes = [np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) for dtype, shape in layout]
         starts = np.cumsum([0, *(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)]).tolist()
-        memory = self._mapped(starts[-1])
+        memory = self._mapped(max(starts[-1], 1))  # an empty file cannot be mapped
         return [
             np.ndarray(shape, dtype, memory, start)
             for (dtype, shape), start in zip(layout, starts, strict=False)

@@ -32,6 +32,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         policy=driver.make,
         oracle=Below("impulse_margin", 0.0, kind="collision"),
         horizon=settings.horizon,
+        max_workers=1,  # one server has one world
         policy_name=driver.name,
         policy_uri=driver.uri,
         policy_sha256=driver.sha256,

@@ -1,0 +1,103 @@
+"""What an instance shows of itself: who it is, how it is doing, and what it found worth keeping."""
+
+import platform
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from policyfuzz.campaign.parcels import (
+    ABOUT,
+    FOLDER,
+    PROGRESS,
+    DamagedFile,
+    Parcel,
+    read_page,
+    write_page,
+    write_parcel,
+)
+from policyfuzz.campaign.peers import About
+from policyfuzz.campaign.reader import CampaignReader
+from policyfuzz.campaign.records import CONFIRMED, Progress
+
+#: Cases of each sort in one parcel; the most recent ones if there are more. A fast search keeps more than
+#: others can run, and writing it down would take time.
+_MOST = 1024
+
+
+@dataclass(slots=True)
+class Outbox:
+    """Writes the parcels of one instance. What came from others is not sent on."""
+
+    store: CampaignReader  #: only read here
+    about: About = field(init=False)
+    _parcels: int = field(init=False, default=0)  #: sent so far
+    _entries: int = field(init=False, default=0)  #: corpus entries that were looked through
+    _findings: int = field(init=False, default=0)  #: number of the last one sent
+    _is_open: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.about = About.of(self.store, platform.node())
+
+    def show(self, progress: Progress, stop_reason: str | None) -> int:
+        """Write what has come up since the last time; return how many cases that are."""
+        is_first = not self._is_open
+        if is_first:
+            self._resume()
+        sent = self._send(progress)
+        self._show_progress(progress, stop_reason)
+        if is_first:  # others look here once this file is there
+            write_page(self.store.folder, ABOUT, self.about.page())
+            self._is_open = True
+        return sent
+
+    def _resume(self) -> None:
+        """Go on behind what earlier parts of the campaign have sent."""
+        try:
+            page = read_page(self.store.folder, PROGRESS)
+            numbers = [int(page[name]) for name in ("parcels", "entries", "findings")]
+            self._parcels, self._entries, self._findings = numbers
+        except FileNotFoundError:
+            pass  # there was none
+        except (DamagedFile, KeyError, TypeError, ValueError):
+            # others must not take new parcels for old ones; what was sent is sent again
+            sent = (self.store.folder / FOLDER).glob("[0-9]*.npz")
+            self._parcels = max((int(path.stem) for path in sent), default=0)
+
+    def _send(self, progress: Progress) -> int:
+        newer = f"id > {self._findings} AND is_distinct AND origin IS NULL"
+        findings = list(self.store.latest("findings", newer, _MOST))
+        # a sample says nothing that others would not sample themselves
+        newer = f"id >= {self._entries} AND parent IS NOT NULL AND origin IS NULL"
+        entries = list(self.store.latest("seeds", newer, _MOST))
+        if findings or entries:
+            write_parcel(self.store.folder, self._parcels + 1, self._packed(findings, entries))
+            self._parcels += 1
+        self._findings = findings[0]["id"] if findings else self._findings
+        self._entries = progress.corpus
+        return len(findings) + len(entries)
+
+    def _packed(self, findings: list[dict[str, Any]], entries: list[dict[str, Any]]) -> Parcel:
+        rows = [*findings, *entries]
+        columns = [str(dimension["column"]) for dimension in self.store.dimensions]
+        nan = float("nan")
+        return Parcel(
+            np.array([[row[column] for column in columns] for row in rows], np.float64),
+            np.array([row["case_seed"] for row in rows], np.uint64),
+            np.array([nan if row["return"] is None else row["return"] for row in rows], np.float64),
+            np.array([row["id"] for row in findings] + [0] * len(entries), np.int64),
+        )
+
+    def _show_progress(self, progress: Progress, stop_reason: str | None) -> None:
+        last = next(self.store.latest("findings", f"status = '{CONFIRMED}'", 1), None)
+        page = {
+            "parcels": self._parcels,
+            "entries": self._entries,
+            "findings": self._findings,
+            "at": time.time(),
+            "stop_reason": stop_reason,
+            "last_finding_seconds": last and last["seconds"],
+            "progress": asdict(progress),
+        }
+        write_page(self.store.folder, PROGRESS, page)

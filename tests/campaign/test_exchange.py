@@ -1,0 +1,373 @@
+"""Instances beside each other: what they take from each other, and what they survive."""
+
+import errno
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
+from policyfuzz.campaign.events import BatchDone, Event, Exchanged
+from policyfuzz.campaign.exchange import Exchange, import_share
+from policyfuzz.campaign.parcels import parcel_file, read_parcel
+from policyfuzz.campaign.peers import instance_folders
+from policyfuzz.search.strategies import STRATEGIES, SearchSettings
+
+TARGET = load_target("ripple:dimensions=4,regions=3,probability=0.003")
+
+
+class Instance:
+    """A campaign in a folder of its own beside others, started and resumed at will."""
+
+    def __init__(self, folder: Path, target=TARGET, interval=0.0, is_new=True, **config) -> None:
+        self.folder, self.target, self.interval = folder, target, interval
+        options = {"batch_size": 64, "search": SearchSettings(samples=200)} | config
+        if is_new:
+            CampaignWriter.create(folder, CampaignConfig(target.name, **options), target.inputs).close()
+        self.events: list[Event] = []
+
+    def run(self, executions=3000, is_synced=True, listener=lambda _event: None) -> CampaignReader:
+        def listen(event: Event) -> None:
+            self.events.append(event)
+            listener(event)
+
+        store = CampaignWriter(self.folder)
+        try:
+            exchange = Exchange(store, self.target, self.interval) if is_synced else None
+            budget = Budget(executions=executions)
+            Campaign(self.target, store, budget, listen, exchange=exchange).run()
+        finally:
+            store.close()
+        return CampaignReader(self.folder)
+
+    @property
+    def troubles(self) -> list[str]:
+        return [text for event in self.events if isinstance(event, Exchanged) for text in event.troubles]
+
+    @property
+    def received(self) -> int:
+        return sum(event.received for event in self.events if isinstance(event, Exchanged))
+
+
+def cases_of(rows) -> set[tuple]:
+    return {(row["case_seed"], *(row[f"x{i}"] for i in range(4))) for row in rows}
+
+
+def shown(folder: Path) -> set[tuple]:
+    """All cases that the instance in `folder` has sent."""
+    page = json.loads((folder / "exchange" / "progress.json").read_text())
+    parcels = [read_parcel(folder, number, 4) for number in range(1, page["parcels"] + 1)]
+    return {
+        (int(seed), *row.tolist())
+        for parcel in parcels
+        for seed, row in zip(parcel.seeds, parcel.inputs, strict=True)
+    }
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    instance = Instance(tmp_path_factory.mktemp("finished") / "first", seed=1)
+    assert instance.run().progress().findings
+    return instance.folder
+
+
+@pytest.fixture
+def first(finished, tmp_path) -> Instance:
+    """An instance that has been run to its end."""
+    shutil.copytree(finished, tmp_path / "first")
+    return Instance(tmp_path / "first", is_new=False)
+
+
+def test_share_of_imports_is_an_eighth_whatever_the_size_of_batches():
+    for size in (1, 3, 8, 64, 100):
+        total = sum(import_share(position, size) for position in range(0, 800 * size, size))
+        assert total == 800 * size // 8
+
+
+def test_shown_are_kept_mutants_and_distinct_findings_only(first):
+    campaign = CampaignReader(first.folder)
+    expected = cases_of(campaign.iterate("seeds", "parent IS NOT NULL"))
+    expected |= cases_of(campaign.iterate("findings", "is_distinct"))
+    assert shown(first.folder) == expected
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_findings_of_another_instance_are_found_here_with_their_origin(first, tmp_path, strategy):
+    second = Instance(tmp_path / "second", seed=2, strategy=strategy).run()
+    taken = list(second.iterate("findings", "origin IS NOT NULL"))
+    assert {row["origin"] for row in taken} == {"first"}
+    assert {row["status"] for row in taken} == {"confirmed"}
+    assert {row["parent"] for row in taken} == {None}
+    assert cases_of(taken) <= shown(first.folder)
+    assert second.progress().imported_findings == len(taken)
+    assert second.progress().executions == 3000
+
+
+def test_corpus_takes_what_did_not_crash_and_searches_on_from_there(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2, strategy="reward").run()
+    taken = list(second.iterate("seeds", "origin IS NOT NULL"))
+    assert {row["origin"] for row in taken} == {"first"}
+    assert cases_of(taken) <= shown(first.folder)
+    children = second.iterate("seeds", "parent IN (SELECT id FROM seeds WHERE origin IS NOT NULL)")
+    assert any(True for _ in children)
+
+
+def test_imports_are_at_most_an_eighth_and_count_as_executions(first, tmp_path):
+    progress = Instance(tmp_path / "second", seed=2).run().progress()
+    assert 0 < progress.imports <= progress.executions / 8
+    kinds = progress.samples + progress.mutants + progress.imports
+    again = progress.findings + progress.flaky
+    assert progress.executions - kinds - again in range(100), "the rest are replays of the health check"
+
+
+def test_what_was_taken_is_not_sent_on(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2)
+    second.run()
+    assert CampaignReader(second.folder).progress().imports
+    assert not shown(first.folder) & shown(second.folder)
+
+
+def test_instance_that_only_samples_takes_findings_only(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2, strategy="random")
+    progress = second.run(6000).progress()
+    distinct = list(CampaignReader(first.folder).iterate("findings", "is_distinct"))
+    assert progress.imports == progress.imported_findings == len(distinct)
+
+
+@pytest.mark.slow
+def test_nothing_is_taken_twice_over_many_resumed_parts(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2)
+    for part in range(1, 9):
+        second.run(500 * part)
+        first.run(3000 + 300 * part)
+    campaign = CampaignReader(second.folder)
+    rows = [
+        (row["case_seed"], *(row[f"x{i}"] for i in range(4)))
+        for table in ("findings", "seeds")
+        for row in campaign.iterate(table, "origin IS NOT NULL")
+    ]
+    assert len(rows) == len(set(rows)) == campaign.progress().imports
+    assert CampaignReader(first.folder).progress().imports, "the first takes from the second too"
+
+
+def test_interrupt_loses_no_import_and_repeats_none(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2, interval=1e9)  # looks once in every part
+
+    def interrupt_at(batch: int):
+        def interrupt(event: Event) -> None:
+            if isinstance(event, BatchDone) and event.progress.batch >= batch:
+                raise KeyboardInterrupt
+
+        return interrupt
+
+    for batch in (8, 9, 13, 20, 10_000):
+        second.run(9000, listener=interrupt_at(batch))
+    received = second.received
+    campaign = CampaignReader(second.folder)
+    assert received > 100
+    assert campaign.progress().imports == received, "all that was received has been run, once"
+    assert campaign.about["stop_reason"] == "max-execs"
+
+
+def test_waiting_imports_are_run_when_resumed_without_an_exchange(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2)
+    second.run(1000)
+    before = CampaignReader(second.folder).progress().imports
+    assert second.received > before
+    campaign = second.run(9000, is_synced=False)
+    assert campaign.progress().imports == second.received
+
+
+def test_findings_without_others_are_the_same_with_and_without_exchange(tmp_path):
+    alone = Instance(tmp_path / "alone" / "a", seed=3).run(is_synced=False)
+    synced = Instance(tmp_path / "synced" / "a", seed=3).run()
+    for table in ("findings", "seeds"):
+        rows = [
+            [{name: value for name, value in row.items() if name != "seconds"} for row in one.iterate(table)]
+            for one in (alone, synced)
+        ]
+        assert rows[0] == rows[1]
+
+
+def test_files_of_another_instance_are_never_changed(first, tmp_path):
+    before = hashes(first.folder)
+    second = Instance(tmp_path / "second", seed=2)
+    second.run()
+    assert second.received
+    assert hashes(first.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        ({"target": load_target("ripple:dimensions=4")}, "it fuzzes ripple"),
+        ({"policy_sha256": "other"}, "another policy"),
+        ({"code_sha256": "other"}, "the files that its target is written in differ"),
+    ],
+)
+def test_instance_that_fuzzes_something_else_is_skipped_and_told_once(first, tmp_path, config, complaint):
+    second = Instance(tmp_path / "second", **config)
+    second.run()
+    assert len(second.troubles) == 1
+    assert second.troubles[0].startswith("first: nothing is exchanged with it: ")
+    assert second.received == 0
+    third = Instance(tmp_path / "third", seed=3)
+    third.run()
+    assert third.received
+    assert [text.split(":")[0] for text in third.troubles] == ["second"]
+    assert complaint in third.troubles[0] or "ripple:dimensions=4" in third.troubles[0]
+
+
+def test_two_instances_with_the_same_seed_are_told_that_they_search_the_same(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=1)
+    second.run(1000)
+    assert second.troubles == ["first: it searches exactly as this one does: give each a --seed of its own"]
+
+
+def test_copied_folder_is_not_taken_for_an_instance_of_its_own(first, tmp_path):
+    shutil.copytree(first.folder, tmp_path / "second")
+    third = Instance(tmp_path / "third", seed=3)
+    third.run()
+    assert third.troubles == ["second: nothing is exchanged with it: it is a copy of first"]
+
+
+def test_damaged_parcel_is_skipped_and_the_rest_taken(first, tmp_path):
+    page = json.loads((first.folder / "exchange" / "progress.json").read_text())
+    assert page["parcels"] > 4
+    whole = shown(first.folder)
+    lost = set()
+    for number, damage in ((2, lambda data: data[:-30]), (3, lambda _data: b"garbage")):
+        path = parcel_file(first.folder, number)
+        parcel = read_parcel(first.folder, number, 4)
+        lost |= {(int(s), *row.tolist()) for s, row in zip(parcel.seeds, parcel.inputs, strict=True)}
+        path.write_bytes(damage(path.read_bytes()))
+    parcel_file(first.folder, 4).unlink()
+    second = Instance(tmp_path / "second", seed=2, batch_size=256)
+    campaign = second.run(20_000)
+    rows = [
+        *campaign.iterate("seeds", "origin IS NOT NULL"),
+        *campaign.iterate("findings", "origin = 'first'"),
+    ]
+    taken = cases_of(rows)
+    assert taken
+    assert not taken & lost
+    assert taken < whole
+    told = sorted(text.partition("left out: ")[2][:10] for text in second.troubles)
+    assert told == ["000002.npz", "000003.npz", "a parcel i"]
+
+
+@pytest.mark.parametrize("name", ["about.json", "progress.json"])
+@pytest.mark.parametrize("text", ["", "garbage", "{}", '{"format": 1}', '{"format": 2}'])
+def test_garbage_in_one_instance_is_told_and_the_others_are_taken(first, tmp_path, name, text):
+    bad = Instance(tmp_path / "bad", seed=5)
+    bad.run(500)
+    (bad.folder / "exchange" / name).write_text(text)
+    third = Instance(tmp_path / "third", seed=3)
+    campaign = third.run(2000)
+    assert len(third.troubles) == 1
+    assert third.troubles[0].startswith(f"bad: skipped: {name}")
+    assert {row["origin"] for row in campaign.iterate("seeds", "origin IS NOT NULL")} == {"first"}
+
+
+def test_instance_that_disappears_is_no_trouble(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2)
+
+    def remove(event: Event) -> None:
+        if isinstance(event, BatchDone) and event.progress.batch == 9:
+            shutil.rmtree(first.folder)
+
+    campaign = second.run(listener=remove)
+    assert campaign.progress().executions == 3000
+    assert {row["origin"] for row in campaign.iterate("seeds", "origin IS NOT NULL")} == {"first"}
+
+
+def test_instance_that_is_just_being_made_is_left_alone(first, tmp_path):
+    (tmp_path / "empty").mkdir()
+    Instance(tmp_path / "made", seed=9)  # a store without a single batch
+    (tmp_path / "started" / "exchange").mkdir(parents=True)
+    (tmp_path / "started" / "exchange" / "about.json.new").write_text("{")
+    (tmp_path / "file").write_text("no folder")
+    second = Instance(tmp_path / "second", seed=2)
+    second.run(1000)
+    assert second.troubles == []
+    assert second.received
+
+
+def test_page_that_promises_too_much_does_not_hold_up_the_campaign(first, tmp_path):
+    path = first.folder / "exchange" / "progress.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"parcels": 10**12}))
+    second = Instance(tmp_path / "second", seed=2)
+    assert second.run(1000).progress().executions == 1000
+    assert second.troubles == ["first: a part of it is left out: a parcel is missing or locked"]
+
+
+def test_campaign_goes_on_while_the_shared_folder_is_away(first, tmp_path, monkeypatch):
+    rounds = iter(range(10_000))
+
+    def sometimes_away(folder: Path):
+        if next(rounds) % 2 == 0:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return instance_folders(folder)
+
+    monkeypatch.setattr("policyfuzz.campaign.exchange.instance_folders", sometimes_away)
+    second = Instance(tmp_path / "second", seed=2)
+    second.run(2000)
+    assert second.troubles == [f"{tmp_path.name}: cannot be read, will try again: Stale file handle"]
+    assert second.received
+
+
+def test_unreadable_file_of_another_instance_is_tried_again(first, tmp_path, monkeypatch):
+    tries = iter(range(10_000))
+
+    def sometimes_broken(folder: Path, number: int, dimensions: int):
+        if next(tries) < 3:
+            raise OSError(errno.EIO, "Input/output error")
+        return read_parcel(folder, number, dimensions)
+
+    monkeypatch.setattr("policyfuzz.campaign.exchange.read_parcel", sometimes_broken)
+    second = Instance(tmp_path / "second", seed=2, batch_size=256)
+    second.run(2000)
+    assert second.troubles == ["first: skipped, will try again: Input/output error"]
+    assert second.received == len(shown(first.folder))
+
+
+def test_campaign_goes_on_when_it_cannot_show_anything(tmp_path):
+    first = Instance(tmp_path / "first", seed=1)
+    (first.folder / "exchange").write_text("in the way")
+    assert first.run(1000).progress().executions == 1000
+    assert len(first.troubles) == 1
+    assert "cannot write to exchange" in first.troubles[0]
+
+
+def test_own_damaged_page_does_not_make_others_miss_what_follows(first, tmp_path):
+    second = Instance(tmp_path / "second", seed=2)
+    second.run(1500)
+    parcels = len(list((first.folder / "exchange").glob("*.npz")))
+    (first.folder / "exchange" / "progress.json").write_text("garbage")
+    first.run(3500)
+    page = json.loads((first.folder / "exchange" / "progress.json").read_text())
+    assert page["parcels"] > parcels
+
+
+def test_inputs_that_are_not_valid_here_are_left_out(first, tmp_path):
+    path = parcel_file(first.folder, 1)
+    with np.load(path) as arrays:
+        columns = dict(arrays)
+    columns["inputs"][0] = 7.0
+    np.savez(path, **columns)
+    second = Instance(tmp_path / "second", seed=2)
+    campaign = second.run(9000)
+    assert second.troubles == ["first: inputs that are not valid or solvable here are left out"]
+    for table in ("findings", "seeds"):
+        assert all(row["x0"] <= 1 for row in campaign.iterate(table))

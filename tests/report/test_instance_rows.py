@@ -1,0 +1,122 @@
+"""Several campaigns in one folder, one by one and together."""
+
+import json
+
+import numpy as np
+import pytest
+
+from policyfuzz import CampaignReader, CampaignWriter, fuzz
+from policyfuzz.campaign.union import Found, distinct_together
+from policyfuzz.report.instances import Instance, Unreadable, holds_instances, instances_in, together
+
+RIPPLE = "ripple:dimensions=3,probability=0.01,regions=2"
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A folder with two instances that have exchanged what they found."""
+    for name in ("a", "b"):
+        fuzz(RIPPLE, sync=tmp_path / "shared", out=name, max_execs=3000, progress=False)
+    return tmp_path / "shared"
+
+
+def test_union_counts_equal_and_near_findings_once():
+    dimensions = [["x", "real", 0.0, 10.0], ["a", "angle", -np.pi, np.pi]]
+    first = np.array([[1.0, 0.0], [5.0, np.pi - 0.001]])
+    second = np.array([[1.0, 0.0], [5.0, -np.pi + 0.001], [9.0, 0.0]])
+    assert distinct_together(dimensions, [Found(first, 0.01), Found(second, 0.01)]) == 3
+    assert distinct_together(dimensions, [Found(first, 0.01), Found(second, 5.0)]) == 1
+    assert distinct_together(dimensions, []) == 0
+
+
+def test_union_knows_every_kind_of_dimension():
+    dimensions = [
+        ["c", "choice", 0.0, 3.0],
+        ["i", "integer", 1.0, 4.0],
+        ["s", "seed", 0.0, 3.0],
+        ["own", "kind of one's own", 0.0, 1.0],
+    ]
+    inputs = np.array(
+        [[0.0, 1.0, 0.0, 0.5], [1.0, 1.0, 0.0, 0.5], [1.0, 2.0, 0.0, 0.5], [1.0, 2.0, 1.0, 0.5]]
+    )
+    assert distinct_together(dimensions, [Found(inputs, 0.2), Found(inputs, 0.1)]) == 4
+
+
+def test_rows_tell_own_findings_from_those_that_were_taken(shared):
+    first, second = instances_in(shared)
+    assert isinstance(first, Instance)
+    assert isinstance(second, Instance)
+    assert (first.config.seed, second.config.seed) == (0, 1)
+    assert first.progress.imported_findings == 0
+    assert second.progress.imported_findings > 0
+    assert second.own_findings + second.progress.imported_findings == second.progress.findings
+    assert (first.state, first.stop_reason) == ("stopped", "max-execs")
+    assert 0 <= first.seconds_since_finding <= first.progress.seconds
+
+
+def test_sums_count_no_finding_twice(shared):
+    instances = list(instances_in(shared))
+    total = together(instances)
+    assert total.findings == sum(one.own_findings for one in instances)
+    assert total.executions == 6000
+    each = [one.progress.distinct_findings for one in instances]
+    assert max(each) <= total.distinct_findings < sum(each)
+
+
+def test_campaigns_on_different_targets_have_no_findings_in_common(shared):
+    before = together(list(instances_in(shared))).distinct_findings
+    other = fuzz("ripple:dimensions=3,probability=0.02", out=shared / "c", max_execs=2000, progress=False)
+    after = together(list(instances_in(shared))).distinct_findings
+    assert after == before + other.progress.distinct_findings
+
+
+def test_running_instance_on_another_machine_is_known_by_what_it_shows(shared):
+    """Its store must not be opened here: SQLite in WAL mode works on one machine only."""
+    exchange = shared / "a" / "exchange"
+    about, page = (json.loads((exchange / name).read_text()) for name in ("about.json", "progress.json"))
+    (exchange / "about.json").write_text(json.dumps(about | {"host": "elsewhere"}))
+    (exchange / "progress.json").write_text(json.dumps(page | {"stop_reason": None}))
+    here = CampaignReader(shared / "a")
+    distinct = np.array([finding.input for finding in here.findings() if finding.is_distinct])
+    progress = here.progress()
+    here.close()
+    (shared / "a" / "campaign.sqlite").write_text("nobody may read this")
+    first, _ = instances_in(shared)
+    assert isinstance(first, Instance)
+    assert (first.state, first.host, first.config.seed) == ("running", "elsewhere", 0)
+    assert first.progress.findings == progress.findings
+    assert sorted(map(tuple, first.distinct.tolist())) == sorted(map(tuple, distinct.tolist()))
+
+
+def test_instance_elsewhere_that_fell_silent_is_not_called_running(shared):
+    exchange = shared / "a" / "exchange"
+    about, page = (json.loads((exchange / name).read_text()) for name in ("about.json", "progress.json"))
+    (exchange / "about.json").write_text(json.dumps(about | {"host": "elsewhere"}))
+    (exchange / "progress.json").write_text(json.dumps(page | {"stop_reason": None, "at": page["at"] - 3600}))
+    assert next(iter(instances_in(shared))).state == "killed"
+
+
+@pytest.mark.parametrize("name", ["about.json", "progress.json"])
+def test_store_is_read_when_what_an_instance_shows_is_damaged(shared, name):
+    (shared / "a" / "exchange" / name).write_text("garbage")
+    first, _ = instances_in(shared)
+    assert isinstance(first, Instance)
+    assert first.state == "stopped"
+
+
+def test_campaign_of_another_format_is_listed_as_damaged(shared):
+    store = CampaignWriter(shared / "b")
+    with store._connection as connection:
+        connection.execute("PRAGMA user_version = 1")
+    store.close()
+    _, second = instances_in(shared)
+    assert isinstance(second, Unreadable)
+    assert (second.state, "format 1" in second.problem) == ("damaged", True)
+
+
+def test_folder_of_campaigns_is_told_from_a_campaign(shared, tmp_path):
+    assert holds_instances(shared)
+    assert not holds_instances(shared / "a")
+    assert not holds_instances(tmp_path / "missing")
+    (tmp_path / "empty").mkdir()
+    assert not holds_instances(tmp_path / "empty")
