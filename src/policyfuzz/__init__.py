@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from policyfuzz.campaign.budget import Budget
     from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.events import BatchDone, Examined, Started, Stopped
+    from policyfuzz.campaign.events import BatchDone, Examined, Exchanged, Started, Stopped
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.diagnosis import Diagnosis
@@ -48,6 +48,7 @@ _HOME = {
     "Diagnosis": "diagnosis",
     "EachAlone": "policies.plain_function",
     "Examined": "campaign.events",
+    "Exchanged": "campaign.events",
     "Executions": "executions",
     "Frame": "simulators.protocol",
     "FunctionPolicy": "policies.plain_function",
@@ -91,6 +92,7 @@ __all__ = [
     "Diagnosis",
     "EachAlone",
     "Examined",
+    "Exchanged",
     "Executions",
     "Frame",
     "FunctionPolicy",

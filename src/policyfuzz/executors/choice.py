@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from policyfuzz.errors import UsageError, unknown_name
 from policyfuzz.executors.crew import Crew
@@ -13,7 +14,7 @@ from policyfuzz.executors.protocol import Executor
 from policyfuzz.target import Run, Runner, Target
 from policyfuzz.timing import TimeSplit
 
-INLINE, PROCESSES = "inline", "processes"
+INLINE, PROCESSES, RAY = "inline", "processes", "ray"
 #: Seconds that an episode may take in a worker, where the user says nothing.
 TIMEOUT = 300.0
 
@@ -25,13 +26,15 @@ class ExecutorChoice:
     kind: str = INLINE
     workers: int | None = None  #: None for as many as there are cores
     timeout: float = TIMEOUT  #: seconds for an episode in a worker
+    address: str = ""  #: of a Ray cluster; a new one without
 
     def __call__(self, target: Target, clock: TimeSplit) -> Executor:
         """The executor itself."""
         if self.kind == INLINE:
             return InlineExecutor(target, clock)
         wanted = _allowed(target, self.workers)
-        crew, workers = _processes(target, wanted)
+        make = _processes if self.kind == PROCESSES else partial(_ray, address=self.address)
+        crew, workers = make(target, wanted)
         try:
             return Dispatcher(target, crew, workers, self.timeout, clock)
         except BaseException:
@@ -40,16 +43,17 @@ class ExecutorChoice:
 
     @property
     def runner(self) -> Callable[[Target], Run]:
-        """What runs a few episodes outside of the campaign, as safely."""
+        """What runs a few episodes outside of the campaign: as safely, and on this machine."""
         if self.kind == INLINE:
             return Runner
-        return lambda target: IsolatedRunner(target, self)
+        nearby = ExecutorChoice(PROCESSES, self.workers if self.kind == PROCESSES else 1, self.timeout)
+        return lambda target: IsolatedRunner(target, nearby)
 
 
 def choose_executor(
     name: str | None = None, workers: int | None = None, timeout: float | None = None
 ) -> ExecutorChoice:
-    """The executor that was asked for: inline or processes.
+    """The executor that was asked for: inline, processes, or ray[:ADDRESS].
 
     Without a name it is worker processes if there is a number of `workers` or a `timeout` in seconds for an
     episode, and the campaign's own process otherwise.
@@ -58,15 +62,18 @@ def choose_executor(
         raise UsageError(f"workers is {workers}, expected 1 or more")
     if timeout is not None and not timeout > 0:
         raise UsageError(f"timeout is {timeout:g} s, expected more than 0")
-    kind = name or (INLINE if workers is None and timeout is None else PROCESSES)
-    if kind not in (INLINE, PROCESSES):
-        raise unknown_name("executor", kind, (INLINE, PROCESSES))
+    kind, _, address = (name or "").partition(":")
+    kind = kind or (INLINE if workers is None and timeout is None else PROCESSES)
+    if kind not in (INLINE, PROCESSES, RAY):
+        raise unknown_name("executor", kind, (INLINE, PROCESSES, RAY))
+    if address and kind != RAY:
+        raise UsageError(f"executor {kind} has no address, and was given {address!r}", "write ray:ADDRESS")
     if kind == INLINE and (workers is not None or timeout is not None):
         raise UsageError(
             "the executor inline has no workers, and cannot stop what hangs",
             "leave out -j and --timeout, or --executor inline",
         )
-    return ExecutorChoice(kind, workers, timeout or TIMEOUT)
+    return ExecutorChoice(kind, workers, timeout or TIMEOUT, address)
 
 
 def _allowed(target: Target, workers: int | None) -> int | None:
@@ -86,6 +93,14 @@ def _processes(target: Target, workers: int | None) -> tuple[Crew, int]:
     from policyfuzz.executors.shipment import pack
 
     return ProcessCrew(pack(target)), workers or _cores()
+
+
+def _ray(target: Target, workers: int | None, address: str) -> tuple[Crew, int]:
+    from policyfuzz.executors.ray.crew import RayCrew
+    from policyfuzz.executors.shipment import pack
+
+    crew = RayCrew(pack(target), address or None, workers)
+    return crew, workers or crew.cpus
 
 
 def _cores() -> int:
