@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from policyfuzz.campaign.budget import Budget
     from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.events import BatchDone, Examined, Exchanged, Started, Stopped
+    from policyfuzz.campaign.events import BatchDone, Examined, Exchanged, Started, Stopped, Waiting
     from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.campaign.writer import CampaignWriter
     from policyfuzz.diagnosis import Diagnosis
@@ -69,6 +69,7 @@ _HOME = {
     "Strategy": "search.strategies",
     "Target": "target",
     "UnhealthyTarget": "errors",
+    "Waiting": "campaign.events",
     "as_target": "api.subjects",
     "check": "api.checking",
     "fuzz": "api.fuzzing",
@@ -113,6 +114,7 @@ __all__ = [
     "Strategy",
     "Target",
     "UnhealthyTarget",
+    "Waiting",
     "as_target",
     "check",
     "fuzz",

@@ -66,7 +66,7 @@ def test_environment_that_hangs_is_given_up(cli):
     _, summary, campaign = fuzz(cli, "hangs,patience=0.2", executions=40)
     failed = campaign.failed_episodes()
     assert summary["executions"] == 40
-    assert summary["errors"] == len(failed) > 0
+    assert summary["hangs"] == len(failed) > 0
     assert {(one.kind, one.step) for one in failed} == {("hung", 3)}
     assert all(one.input[0] < -3 and "gym_environments.py" in one.text for one in failed)
 

@@ -1,9 +1,9 @@
 """The campaign loop: ask, run, tell, store; once round per batch."""
 
+import math
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,19 +12,19 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.exchange import Exchange, import_share
 from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.imports import Imports
-from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, BatchRecord, FailedEpisode, Finding, Progress
+from policyfuzz.campaign.ledger import Ledger
+from policyfuzz.campaign.records import CONFIRMED, NEW, BatchRecord, FailedEpisode, Finding, Progress, Verdict
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.episode_error import CRASHED, HUNG
 from policyfuzz.errors import CampaignError, UnhealthyTarget
 from policyfuzz.executions import Executions
 from policyfuzz.executors.inline import InlineExecutor
 from policyfuzz.executors.protocol import Executor, MakeExecutor, TimeIsUp
-from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing
 from policyfuzz.search.fuzzer import Fuzzer, Told
@@ -34,6 +34,8 @@ from policyfuzz.timing import TimeSplit
 
 #: Seconds, or share of the time limit, for what is in flight when that is reached.
 _GRACE_SECONDS, _GRACE = 2.0, 0.05
+#: Seconds without a worker after which the user is told.
+_TELL_AFTER = 10.0
 
 
 @dataclass(slots=True)
@@ -58,13 +60,9 @@ class Campaign:
     _packing: Packing = field(init=False)
     _imports: Imports = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
-    _progress: Progress = field(init=False, default_factory=Progress)
+    _ledger: Ledger = field(init=False, default_factory=Ledger)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
     bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)  #: what the start was told
-    _next_finding: int = field(init=False, default=1)
-    _next_error: int = field(init=False, default=1)
-    _started_at: float = field(init=False, default=0.0)
-    _earlier: Progress = field(init=False, default_factory=Progress)  #: of the parts before a resume
 
     def __post_init__(self) -> None:
         config, space = self.store.config, self.target.inputs
@@ -76,22 +74,21 @@ class Campaign:
     @property
     def progress(self) -> Progress:
         """Totals so far."""
-        return self._progress
+        return self._ledger.progress
 
     def run(self) -> StopReason:
         """Go on until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
-        self._progress = self._earlier = self.store.progress()
-        self._started_at = time.perf_counter()
+        self._ledger = Ledger(self.store.progress(), self.target.oracle.kinds)
         self._executor = self.make_executor(self.target, self._clock)
-        self.store.set_stop_reason(None)
-        wanted = self._executor.workforce.wanted
-        self._emit(Started(self.store.config, self.budget, str(self.store.folder), self._progress, wanted))
         try:
+            self.store.set_stop_reason(None)
+            wanted = self._executor.workforce.wanted
+            self._emit(Started(self.store.config, self.budget, str(self.store.folder), self.progress, wanted))
             # one core per process: matrices this small only lose by being shared among threads
             with threadpool_limits(1):
                 reason = self._run()
         except KeyboardInterrupt:
-            self._progress = self.store.progress()
+            self._ledger.progress = self.store.progress()
             reason = StopReason.INTERRUPTED
         except UnhealthyTarget:
             self.store.set_stop_reason(StopReason.UNHEALTHY.value)
@@ -99,13 +96,13 @@ class Campaign:
         finally:
             self._executor.close()
         self.store.set_stop_reason(reason.value)
-        if self._progress.batch:
+        if self.progress.batch:
             self._go_round(reason)
-        self._emit(Stopped(reason, self._progress))
+        self._emit(Stopped(reason, self.progress))
         return reason
 
     def _run(self) -> StopReason:
-        if self._progress.batch:
+        if self.progress.batch:
             try:
                 self._restore()
             except (KeyError, ValueError, IndexError) as error:
@@ -118,7 +115,7 @@ class Campaign:
         return self._loop()
 
     def _loop(self) -> StopReason:
-        reason = self.budget.spent(self._progress)
+        reason = self.budget.spent(self.progress)
         while True:
             self._go_round()
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
@@ -126,29 +123,29 @@ class Campaign:
             if not self._in_flight:
                 return reason or StopReason.MAX_EXECS
             try:
-                executions = self._executor.collect(self._time_left())
+                executions = self._collect(self._time_left())
             except TimeIsUp:  # what is in flight is run again when the campaign goes on
                 return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
-            reason = reason or self.budget.spent(self._progress)
+            reason = reason or self.budget.spent(self.progress)
 
     def _time_left(self) -> float | None:
         """Seconds until even what is in flight had better be left; None where time does not matter."""
         if self.budget.seconds is None:
             return None
-        spent = self._earlier.seconds + time.perf_counter() - self._started_at
-        return max(0.0, self.budget.seconds + max(_GRACE_SECONDS, _GRACE * self.budget.seconds) - spent)
+        grace = max(_GRACE_SECONDS, _GRACE * self.budget.seconds)
+        return max(0.0, self.budget.seconds + grace - self._ledger.seconds)
 
     def _go_round(self, reason: StopReason | None = None) -> None:
         """Exchange with other instances when it is time to, and at the end."""
         if self.exchange is not None and (reason or self.exchange.is_due):
             with self._clock.activity("store"):
-                exchanged = self.exchange.go_round(self._imports, self._progress, reason)
+                exchanged = self.exchange.go_round(self._imports, self.progress, reason)
             self._emit(exchanged)
 
     def _next_batch(self, reason: StopReason | None) -> Cases | None:
         """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
-        size, executed = self.store.config.batch_size, self._progress.executions
+        size, executed = self.store.config.batch_size, self.progress.executions
         in_flight = sum(len(cases) for cases in self._in_flight)
         limit = self.budget.executions
         left = size if limit is None else max(limit - executed - in_flight, 0)
@@ -178,167 +175,95 @@ class Campaign:
         diagnoses = examine(self.target, nominal)
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
-        self._progress = replace(self._progress, executions=len(nominal.replayed))
+        self._ledger.count_replays(nominal.replayed)
         if is_unhealthy(diagnoses) and not self.accept_unhealthy:
-            executions = len(cases) + len(nominal.replayed)
-            self._progress = replace(
-                self._progress, executions=executions, drawn=self._fuzzer.validator.drawn
-            )
+            self._ledger.count_replays(nominal.executions)
+            self._ledger.note_search(self._fuzzer, 0, 0)
             return False
-        self._absorb(cases, nominal.executions)
+        self._absorb(cases, nominal.executions, nominal.replayed)
         return True
 
     def _run_now(self, cases: Cases) -> Executions:
         self._executor.submit(cases)
-        return self._executor.collect()
+        return self._collect(None)
 
-    def _absorb(self, cases: Cases, executions: Executions) -> None:
-        """Learn from a batch, store it, tell the listener."""
+    def _collect(self, seconds: float | None) -> Executions:
+        """What came of the oldest batch in flight; says so where there is nobody to run it."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            try:
+                return self._executor.collect(min(_TELL_AFTER, max(0.0, end - time.monotonic())))
+            except TimeIsUp:
+                if time.monotonic() >= end:
+                    raise
+                workforce = self._executor.workforce
+                if not workforce.ready:
+                    self._emit(Waiting(workforce.wanted))
+
+    def _absorb(self, cases: Cases, executions: Executions, replayed: Executions | None = None) -> None:
+        """Learn from a batch, store it, tell the listener. Its first cases may have been `replayed`."""
         confirmed = int(np.count_nonzero(cases.purposes == Purpose.CONFIRM))  # they come first
         verdicts = self._judge(cases[:confirmed], executions[:confirmed])
         searched, results = cases[confirmed:], executions[confirmed:]
         told = self._fuzzer.tell(searched, results)
         with self._clock.activity("store"):
-            self._advance(searched, results, len(cases), verdicts)
-            findings = list(self._new_findings(searched, results, told))
+            self._ledger.count(searched, results)
+            self._ledger.count_failures(executions)
+            origins = self._origins(searched)
+            findings = self._ledger.findings(searched, results, told, origins)
+            self._findings |= {finding.id: finding for finding in findings}
             self._confirmations.add(findings, results[told.crashed].outcomes)
             found = {row: int(cases.parents[row]) for row in range(confirmed)}
             found |= {confirmed + int(row): one.id for row, one in zip(told.crashed, findings, strict=True)}
-            failed = [self._failed(cases, executions, row, found.get(row)) for row in executions.errors]
-            self._count_failures(executions)
-            self.store.commit(self._record(searched, told, findings, verdicts, failed))
-        self._emit(BatchDone(self._progress, findings, failed))
+            failed = [
+                one
+                for runs in (executions, replayed)
+                if runs is not None
+                for one in self._ledger.failed(cases, runs, found)
+            ]
+            self._ledger.note_search(self._fuzzer, len(self._packing), len(self._confirmations))
+            self._ledger.note_effort(self._clock.seconds, self._executor.workforce)
+            self.store.commit(self._record(searched, told, findings, verdicts, failed, origins))
+        self._emit(BatchDone(self.progress, findings, failed))
 
-    def _count_failures(self, executions: Executions) -> None:
-        """Bring the totals up to date with episodes that could not be run, and are no findings."""
-        now = self._progress
-        kinds = [error.kind for row, error in executions.errors.items() if not executions.crashed[row]]
-        hangs, crashes = kinds.count(HUNG), kinds.count(CRASHED)
-        self._progress = replace(
-            now,
-            unconfirmed=len(self._confirmations),
-            errors=now.errors + len(kinds) - hangs - crashes,
-            hangs=now.hangs + hangs,
-            simulator_crashes=now.simulator_crashes + crashes,
-        )
-
-    def _judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str, bool]]:
-        """Number, status and distinctness of the findings whose second run this was."""
-        verdicts = []
+    def _judge(self, cases: Cases, executions: Executions) -> list[Verdict]:
+        """Judge the findings whose second run this was."""
+        verdicts, imported = [], 0
         for number, status in self._confirmations.judge(cases, executions):
             finding = self._findings.pop(number)
             unit = self.target.inputs.to_unit(finding.input[None])
             is_distinct = status == CONFIRMED and bool(self._packing.add(unit)[0])
-            if status == CONFIRMED and finding.origin is not None:
-                now = self._progress
-                self._progress = replace(now, imported_findings=now.imported_findings + 1)
+            imported += status == CONFIRMED and finding.origin is not None
             verdicts.append((number, status, is_distinct))
+        self._ledger.count_verdicts(verdicts, imported)
         return verdicts
 
-    def _advance(
-        self, cases: Cases, executions: Executions, count: int, verdicts: list[tuple[int, str, bool]]
-    ) -> None:
-        """Bring the totals up to date with a batch of `count` cases."""
-        now, earlier = self._progress, self._earlier
-        is_sample = np.isin(cases.purposes, (Purpose.SAMPLE, Purpose.EXPLORE))
-        is_import = cases.purposes == Purpose.IMPORT
-        is_mutant = ~(is_sample | is_import)
-        crashed = executions.crashed
-        spent, workforce = self._clock.seconds, self._executor.workforce
-        self._progress = replace(
-            now,
-            batch=now.batch + 1,
-            seconds=earlier.seconds + time.perf_counter() - self._started_at,
-            executions=now.executions + count,
-            samples=now.samples + int(np.count_nonzero(is_sample)),
-            sample_crashes=now.sample_crashes + int(np.count_nonzero(crashed & is_sample)),
-            mutants=now.mutants + int(np.count_nonzero(is_mutant)),
-            mutant_crashes=now.mutant_crashes + int(np.count_nonzero(crashed & is_mutant)),
-            imports=now.imports + int(np.count_nonzero(is_import)),
-            findings=now.findings + sum(status == CONFIRMED for _, status, _ in verdicts),
-            distinct_findings=len(self._packing),
-            flaky=now.flaky + sum(status == FLAKY for _, status, _ in verdicts),
-            corpus=len(self._fuzzer.corpus),
-            drawn=self._fuzzer.validator.drawn,
-            invalid=self._fuzzer.validator.invalid,
-            unsolvable=self._fuzzer.validator.unsolvable,
-            fresh_share=self._fuzzer.fresh_share,
-            fresh_threshold=self._fuzzer.threshold,
-            simulate_seconds=earlier.simulate_seconds + spent.get("simulate", 0.0),
-            validate_seconds=earlier.validate_seconds + spent.get("validate", 0.0),
-            density_seconds=earlier.density_seconds + spent.get("density", 0.0),
-            search_seconds=earlier.search_seconds + spent.get("search", 0.0),
-            store_seconds=earlier.store_seconds + spent.get("store", 0.0),
-            workers=workforce.ready,
-            worker_seconds=earlier.worker_seconds + workforce.worker_seconds,
-            busy_seconds=earlier.busy_seconds + workforce.busy_seconds,
-            restarts=earlier.restarts + workforce.restarts,
-        )
-
-    def _new_findings(self, cases: Cases, executions: Executions, told: Told) -> Iterator[Finding]:
-        kinds = self.target.oracle.kinds
-        for row in told.crashed.tolist():
-            origin = self._origin(cases, row)
-            parent = int(cases.parents[row]) if origin is None else NO_PARENT
-            finding = Finding(
-                id=self._next_finding,
-                status=NEW,
-                is_distinct=False,
-                kind=kinds[int(executions.verdicts.kinds[row])],
-                crash_step=int(executions.verdicts.steps[row]),
-                episode_return=float(executions.returns[row]),
-                parent=parent if parent >= 0 else None,
-                case_seed=int(cases.seeds[row]),
-                batch=self._progress.batch,
-                execution=self._progress.executions,
-                seconds=self._progress.seconds,
-                origin=origin,
-                input=cases.inputs[row],
-            )
-            self._findings[finding.id] = finding
-            self._next_finding += 1
-            yield finding
-
-    def _origin(self, cases: Cases, row: int) -> str | None:
-        """Name of the instance that the case at `row` was taken from, None where it is of this one."""
-        is_import = cases.purposes[row] == Purpose.IMPORT
-        return self._imports.sender(int(cases.parents[row])).name if is_import else None
-
-    def _failed(self, cases: Cases, executions: Executions, row: int, finding: int | None) -> FailedEpisode:
-        error, number = executions.errors[row], self._next_error
-        self._next_error += 1
-        return FailedEpisode(
-            id=number,
-            kind=error.kind,
-            step=error.step,
-            text=error.text,
-            purpose=Purpose(int(cases.purposes[row])).name.lower(),
-            finding=finding,
-            case_seed=int(cases.seeds[row]),
-            batch=self._progress.batch,
-            execution=self._progress.executions,
-            seconds=self._progress.seconds,
-            input=cases.inputs[row],
-        )
+    def _origins(self, cases: Cases) -> list[str | None]:
+        """Names of the instances that cases were taken from, None for those of this one."""
+        origins: list[str | None] = [None] * len(cases)
+        for row in np.flatnonzero(cases.purposes == Purpose.IMPORT).tolist():
+            origins[row] = self._imports.sender(int(cases.parents[row])).name
+        return origins
 
     def _record(
         self,
         cases: Cases,
         told: Told,
         findings: list[Finding],
-        verdicts: list[tuple[int, str, bool]],
+        verdicts: list[Verdict],
         failed: list[FailedEpisode],
+        origins: list[str | None],
     ) -> BatchRecord:
         corpus, entries = self._fuzzer.corpus, told.entries
         energy = corpus.column("energy")[told.measured]
         return BatchRecord(
-            progress=self._progress,
+            progress=self.progress,
             findings=findings,
             verdicts=verdicts,
             failed=failed,
             seed_inputs=cases.inputs[told.kept],
             seed_columns={name: corpus.column(name)[entries] for name in COLUMNS},
-            seed_origins=[self._origin(cases, row) for row in told.kept.tolist()],
+            seed_origins=[origins[row] for row in told.kept.tolist()],
             first_seed=int(entries[0]) if len(entries) else 0,
             energies=list(zip(energy.tolist(), told.measured.tolist(), strict=True)),
             state=self._state(),
@@ -364,8 +289,8 @@ class Campaign:
         self._confirmations.restore(under["confirm."])
         self._imports.restore(under["imports."])
         findings = self.store.findings()
-        self._next_finding = len(findings) + 1
-        self._next_error = self.store.count("errors") + 1
+        self._ledger.next_finding = len(findings) + 1
+        self._ledger.next_error = self.store.count("errors") + 1
         self._findings = {finding.id: finding for finding in findings if finding.status == NEW}
         distinct = [finding.input for finding in findings if finding.is_distinct]
         if distinct:

@@ -19,6 +19,17 @@ class Started:
     progress: Progress  #: what earlier parts have done
     workers: int = 1  #: that were asked for
 
+    @property
+    def advice(self) -> str:
+        """What the user had better know about so many workers; mostly nothing."""
+        in_flight = self.config.batch_size * self.config.window
+        if self.workers == 1 or in_flight >= 2 * self.workers:
+            return ""
+        return (
+            f"{in_flight} episodes are in flight, too few to keep {self.workers} workers busy;"
+            " a larger --batch or --window helps, and is another campaign"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Examined:
@@ -48,6 +59,16 @@ class Exchanged:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """There is work and nobody to do it: workers are starting, or a cluster has no room for them."""
+
+    workers: int  #: that were asked for
+
+    def __str__(self) -> str:
+        return f"waiting for workers: none of {self.workers} is ready yet"
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The campaign is over for now."""
 
@@ -55,5 +76,5 @@ class Stopped:
     progress: Progress
 
 
-Event = Started | Examined | BatchDone | Exchanged | Stopped
+Event = Started | Examined | BatchDone | Exchanged | Waiting | Stopped
 Listener = Callable[[Event], None]

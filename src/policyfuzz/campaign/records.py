@@ -10,6 +10,8 @@ from policyfuzz.episode_error import EpisodeError
 
 #: Status of a finding.
 NEW, CONFIRMED, FLAKY = "new", "confirmed", "flaky"
+#: Number of a finding that was run again, its status, and whether it is distinct.
+Verdict = tuple[int, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class BatchRecord:
 
     progress: Progress
     findings: list[Finding] = field(default_factory=list)
-    verdicts: list[tuple[int, str, bool]] = field(default_factory=list)  #: finding, status, is_distinct
+    verdicts: list[Verdict] = field(default_factory=list)
     failed: list[FailedEpisode] = field(default_factory=list)
     seed_inputs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  #: (k, d)
     seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: see search.corpus.COLUMNS

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Listener, Started
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Listener, Started, Waiting
 from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
@@ -44,7 +44,11 @@ class PlainLines:
         """Print what is worth a line."""
         if isinstance(event, Started):
             self._print(f"campaign {event.folder}: {event.config.target}, strategy {event.config.strategy}")
+            if event.advice:
+                self._print(f"note: {event.advice}")
             self._last = time.monotonic()
+        elif isinstance(event, Waiting):
+            self._print(str(event))
         elif isinstance(event, Examined):
             for diagnosis in event.diagnoses:
                 if diagnosis.level is not Level.GOOD:

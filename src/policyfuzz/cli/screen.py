@@ -14,7 +14,7 @@ from rich.text import Text
 
 from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Started
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Started, Waiting
 from policyfuzz.campaign.records import Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
@@ -64,8 +64,12 @@ class Screen:
         if isinstance(event, Started):
             self._config, self._budget, self._folder = event.config, event.budget, event.folder
             self._workers = event.workers
+            if event.advice:  # stays above the screen
+                self._live.console.print(f"note: {event.advice}", soft_wrap=True)
             waiting = Text("running the first batch (the very first run also compiles the inner loops)")
             self._live.update(Panel(waiting, title=self._title()), refresh=True)
+        elif isinstance(event, Waiting):
+            self._live.update(Panel(Text(str(event)), title=self._title()), refresh=True)
         elif isinstance(event, Examined):
             self._diagnoses = event.diagnoses
         elif isinstance(event, Exchanged):

@@ -1,0 +1,163 @@
+"""The books of a campaign: its totals, and numbered records of what a batch has brought."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Finding, Progress, Verdict
+from policyfuzz.episode_error import CRASHED, HUNG
+from policyfuzz.executions import Executions
+from policyfuzz.executors.protocol import Workforce
+from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.search.fuzzer import Fuzzer, Told
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Counts on from `earlier` totals; the time of the campaign goes on from when it is made."""
+
+    earlier: Progress = field(default_factory=Progress)
+    kinds: Sequence[str] = ()  #: of crashes, as the oracle has them
+    next_finding: int = 1
+    next_error: int = 1
+    progress: Progress = field(init=False)
+    _started_at: float = field(init=False, default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.progress = self.earlier
+
+    @property
+    def seconds(self) -> float:
+        """Campaign time, resumed parts included."""
+        return self.earlier.seconds + time.perf_counter() - self._started_at
+
+    def count_replays(self, replayed: Executions) -> None:
+        """Count episodes that were only run to see whether they come out alike."""
+        self.progress = replace(self.progress, executions=self.progress.executions + len(replayed))
+        self.count_failures(replayed)
+
+    def count(self, cases: Cases, executions: Executions) -> None:
+        """Count what the search asked for, and what was imported."""
+        now, crashed = self.progress, executions.crashed
+        is_sample = np.isin(cases.purposes, (Purpose.SAMPLE, Purpose.EXPLORE))
+        is_import = cases.purposes == Purpose.IMPORT
+        is_mutant = ~(is_sample | is_import)
+        self.progress = replace(
+            now,
+            batch=now.batch + 1,
+            seconds=self.seconds,
+            executions=now.executions + len(cases),
+            samples=now.samples + int(np.count_nonzero(is_sample)),
+            sample_crashes=now.sample_crashes + int(np.count_nonzero(crashed & is_sample)),
+            mutants=now.mutants + int(np.count_nonzero(is_mutant)),
+            mutant_crashes=now.mutant_crashes + int(np.count_nonzero(crashed & is_mutant)),
+            imports=now.imports + int(np.count_nonzero(is_import)),
+        )
+
+    def count_verdicts(self, verdicts: Sequence[Verdict], imported: int) -> None:
+        """Count findings that were run again, of which so many that are confirmed were `imported`."""
+        now, statuses = self.progress, [status for _, status, _ in verdicts]
+        self.progress = replace(
+            now,
+            executions=now.executions + len(verdicts),
+            findings=now.findings + statuses.count(CONFIRMED),
+            imported_findings=now.imported_findings + imported,
+            flaky=now.flaky + statuses.count(FLAKY),
+        )
+
+    def count_failures(self, executions: Executions) -> None:
+        """Count episodes that could not be run, and are no findings."""
+        now = self.progress
+        kinds = [error.kind for row, error in executions.errors.items() if not executions.crashed[row]]
+        hangs, crashes = kinds.count(HUNG), kinds.count(CRASHED)
+        self.progress = replace(
+            now,
+            errors=now.errors + len(kinds) - hangs - crashes,
+            hangs=now.hangs + hangs,
+            simulator_crashes=now.simulator_crashes + crashes,
+        )
+
+    def note_search(self, fuzzer: Fuzzer, distinct: int, unconfirmed: int) -> None:
+        """Take down how the search is doing."""
+        validator = fuzzer.validator
+        self.progress = replace(
+            self.progress,
+            distinct_findings=distinct,
+            unconfirmed=unconfirmed,
+            corpus=len(fuzzer.corpus),
+            drawn=validator.drawn,
+            invalid=validator.invalid,
+            unsolvable=validator.unsolvable,
+            fresh_share=fuzzer.fresh_share,
+            fresh_threshold=fuzzer.threshold,
+        )
+
+    def note_effort(self, spent: Mapping[str, float], workforce: Workforce) -> None:
+        """Take down where the time has gone since the start, and how busy workers were."""
+        earlier = self.earlier
+        activities: dict[str, Any] = {
+            f"{name}_seconds": before + spent.get(name, 0.0) for name, before in earlier.time_split.items()
+        }
+        self.progress = replace(
+            self.progress,
+            workers=workforce.ready,
+            worker_seconds=earlier.worker_seconds + workforce.worker_seconds,
+            busy_seconds=earlier.busy_seconds + workforce.busy_seconds,
+            restarts=earlier.restarts + workforce.restarts,
+            **activities,
+        )
+
+    def findings(
+        self, cases: Cases, executions: Executions, told: Told, origins: Sequence[str | None]
+    ) -> list[Finding]:
+        """Records of the `cases` that crashed; `origins` are those of all cases."""
+        first, rows = self.next_finding, told.crashed.tolist()
+        self.next_finding += len(rows)
+        return [
+            Finding(
+                id=number,
+                status=NEW,
+                is_distinct=False,
+                kind=self.kinds[int(executions.verdicts.kinds[row])],
+                crash_step=int(executions.verdicts.steps[row]),
+                episode_return=float(executions.returns[row]),
+                parent=_parent(cases, row),
+                case_seed=int(cases.seeds[row]),
+                batch=self.progress.batch,
+                execution=self.progress.executions,
+                seconds=self.progress.seconds,
+                origin=origins[row],
+                input=cases.inputs[row],
+            )
+            for number, row in enumerate(rows, first)
+        ]
+
+    def failed(self, cases: Cases, executions: Executions, found: Mapping[int, int]) -> list[FailedEpisode]:
+        """Records of the `cases` that could not be run; `found` are the findings that they are, by row."""
+        first = self.next_error
+        self.next_error += len(executions.errors)
+        return [
+            FailedEpisode(
+                id=number,
+                kind=error.kind,
+                step=error.step,
+                text=error.text,
+                purpose=Purpose(int(cases.purposes[row])).name.lower(),
+                finding=found.get(row),
+                case_seed=int(cases.seeds[row]),
+                batch=self.progress.batch,
+                execution=self.progress.executions,
+                seconds=self.progress.seconds,
+                input=cases.inputs[row],
+            )
+            for number, (row, error) in enumerate(executions.errors.items(), first)
+        ]
+
+
+def _parent(cases: Cases, row: int) -> int | None:
+    """The corpus entry that the case at `row` was changed from, if any."""
+    parent = int(cases.parents[row])
+    return parent if parent >= 0 and cases.purposes[row] != Purpose.IMPORT else None
