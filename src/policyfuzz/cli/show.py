@@ -66,6 +66,7 @@ def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
         "case_seed": finding.case_seed,
         "execution": finding.execution,
         "seconds": finding.seconds,
+        "origin": finding.origin,
         "input": dict(zip(names, finding.input.tolist(), strict=True)),
     }
 
@@ -75,6 +76,7 @@ def _print_one(campaign: Any, finding: Any) -> None:
     from policyfuzz.cli.summary import input_lines, replay_command
 
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
+    origin = origin if finding.origin is None else f"instance {finding.origin}"
     distinct = "distinct" if finding.is_distinct else "near an earlier finding"
     lines = [
         f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status}, {distinct}",
