@@ -98,7 +98,7 @@ def is_unhealthy(diagnoses: list[Diagnosis]) -> bool:
 
 
 def _errors(executions: Executions) -> Diagnosis:
-    errors, count = list(executions.errors.values()), len(executions)
+    errors, count = [error for _, error in sorted(executions.errors.items())], len(executions)
     if not errors:
         return Diagnosis("errors", Level.GOOD, f"all of {count} random episodes could be run")
     share, first = len(errors) / count, errors[0]

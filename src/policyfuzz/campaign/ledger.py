@@ -153,7 +153,8 @@ class Ledger:
                 seconds=self.progress.seconds,
                 input=cases.inputs[row],
             )
-            for number, (row, error) in enumerate(executions.errors.items(), first)
+            # in their order in the batch, whoever failed first
+            for number, (row, error) in enumerate(sorted(executions.errors.items()), first)
         ]
 
 
