@@ -6,7 +6,7 @@ from typing import Any
 from policyfuzz import CampaignReader
 
 #: Columns that tell of time and of who ran episodes; the rest must be equal.
-_OTHERWISE = ("seconds", "workers", "restarts")
+_OTHERWISE = ("seconds", "workers", "workers_ready", "restarts")
 
 
 def tables(folder: Path | str) -> dict[str, list[dict[str, Any]]]:

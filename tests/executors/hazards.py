@@ -59,6 +59,20 @@ def have_a_child():
     subprocess.Popen(["sleep", "1000"])
 
 
+def have_a_child_that_goes_away():
+    """Start it in a session of its own, as servers often are."""
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+
+
+def lose_a_child_that_went_away():
+    have_a_child_that_goes_away()
+    segfault()
+
+
+def fork_and_both_go_on():
+    os.fork()
+
+
 def hang_with_a_child():
     have_a_child()
     hang_in_c()
@@ -99,6 +113,9 @@ HAZARDS = (
     hang_deaf,
     die_with_heir,
     have_a_child,
+    have_a_child_that_goes_away,
+    lose_a_child_that_went_away,
+    fork_and_both_go_on,
     hang_with_a_child,
     talk_much,
     talk_and_hang,

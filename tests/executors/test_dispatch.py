@@ -97,7 +97,8 @@ def test_whatever_happens_results_are_those_of_one_process(
     assert collected == len(batches)
     workforce = dispatcher.workforce
     assert (workforce.wanted, workforce.restarts) == (workers, crew.replaced)
-    assert workforce.busy_seconds == pytest.approx(crew.busy)
+    # what was lost counts as well
+    assert crew.busy - 1e-9 <= workforce.busy_seconds <= workforce.worker_seconds + 1e-9
     assert crew.first_ready is not None
     assert workforce.worker_seconds == pytest.approx(workers * (crew.now - crew.first_ready))
     assert workforce.ready == sum(member.is_ready for member in crew.members.values())
@@ -202,12 +203,19 @@ def test_blameless_deaths_never_blame_a_case():
 def test_case_that_exceeds_the_timeout_alone_is_hung():
     crew = ScriptedCrew()
     crew.script.extend(
-        [[], ready(0), lambda: crew.later(TIMEOUT + 1), [Lost(0, "in line 3 of swamp.py", step=5)]]
+        [
+            [],
+            ready(0),
+            lambda: crew.later(TIMEOUT + 0.5),
+            [Lost(0, "in line 4 of swamp.py", step=6), *ready(1)],
+            lambda: crew.later(TIMEOUT + 0.5),
+            [Lost(1, "in line 3 of swamp.py", step=5)],
+        ]
     )
     dispatcher = dispatched(crew, 1)
     dispatcher.submit(cases([HANGER]))
     error = dispatcher.collect().errors[0]
-    assert crew.killed == [0]
+    assert crew.killed == [0, 1], "once may be chance"
     assert (error.kind, error.step) == (HUNG, 5)
     assert error.text == "in line 3 of swamp.py\nno answer within 10 s"
 
@@ -215,10 +223,12 @@ def test_case_that_exceeds_the_timeout_alone_is_hung():
 def test_case_in_the_queue_of_a_hung_worker_is_not_blamed():
     crew = ScriptedCrew()
     batch = cases([HANGER, INNOCENT])
-    crew.script.extend([[], ready(0), lambda: crew.later(TIMEOUT + 1), [Lost(0, "swamp")], ready(1)])
+    crew.script.append([])
+    for worker in (0, 1):
+        crew.script.extend([ready(worker), lambda: crew.later(TIMEOUT + 0.5), [Lost(worker, "swamp")]])
     dispatcher = dispatched(crew, 1)
     dispatcher.submit(batch)
-    crew.script.append(crew.answers_all)
+    crew.script.extend([ready(2), crew.answers_all])
     check_same(dispatcher.collect(), batch)
 
 
@@ -241,7 +251,7 @@ def test_answer_that_comes_while_its_worker_is_killed_does_not_blame_what_is_nex
 
 def test_killing_one_worker_slowly_does_not_make_others_overdue():
     crew = ScriptedCrew()
-    batch = cases([HANGER, INNOCENT, INNOCENT])
+    batch = cases([INNOCENT] * 3)
     dispatcher = dispatched(crew, 2)
 
     def kill(worker):
@@ -251,9 +261,9 @@ def test_killing_one_worker_slowly_does_not_make_others_overdue():
     crew.kill = kill
     # the second worker is ready, and gets the third case, half a time-out later than the first
     crew.script.extend([[], ready(0), lambda: crew.later(TIMEOUT / 2), ready(1)])
-    crew.script.append(lambda: crew.later(TIMEOUT / 2 + 1))
-    crew.script.append(lambda: [crew.answer(*crew.sent[-1]), Lost(0, "swamp")])
-    crew.script.append(lambda: [crew.answer(*crew.sent[-1])])
+    crew.script.append(lambda: crew.later(TIMEOUT / 2 + 0.5))
+    crew.script.append(lambda: [crew.answer(*crew.sent[2]), Lost(0, "swamp")])
+    crew.script.append(lambda: [crew.answer(*work) for work in crew.sent[3:]])
     dispatcher.submit(batch)
     executions = dispatcher.collect()
     assert crew.killed == [0]
@@ -358,9 +368,18 @@ def test_chunks_of_steady_episodes_are_worth_a_message_and_in_time(workers, seco
         size = pace.chunk_size(batch)
         pace.learn(size, size * seconds)
     assert size == 1 or size * seconds <= timeout / 4 * (1 + 1e-9)
-    fair = -(-batch // (2 * workers))  # two pieces for each
+    fair = batch // (2 * workers)  # two pieces for each
     assert size >= min(fair, max(int(timeout / 4 / seconds), 1))
-    assert size <= max(fair, 0.005 / seconds + 1)
+    assert size <= max(fair + 1, 0.005 / seconds + 1)
+
+
+@given(workers=st.integers(1, 2000), batch=st.integers(1, 4096), batches=st.integers(1, 16))
+def test_work_in_flight_makes_two_chunks_for_each_worker_as_far_as_it_goes(workers, batch, batches):
+    pace = Pace(workers, 3600.0)
+    pace.learn(batch, batch * 0.1)
+    chunks = batches * -(-batch // pace.chunk_size(batch, batches))
+    assert chunks >= min(0.8 * 2 * workers, batch * batches)
+    assert chunks <= max(2 * 2 * workers, batches)
 
 
 def test_worker_gets_the_next_chunk_early_only_where_the_first_is_soon_done():
@@ -369,3 +388,54 @@ def test_worker_gets_the_next_chunk_early_only_where_the_first_is_soon_done():
     assert pace.depth == 2
     pace.learn(1, 100.0)
     assert pace.depth == 1
+
+
+def test_nobody_is_killed_when_the_whole_machine_has_stood_still():
+    crew = ScriptedCrew()
+    batch = cases([INNOCENT])
+    crew.script.extend([[], ready(0), lambda: crew.later(5 * TIMEOUT)])
+    crew.script.append(lambda: [crew.answer(*crew.sent[0])])
+    dispatcher = dispatched(crew, 1)
+    dispatcher.submit(batch)
+    check_same(dispatcher.collect(), batch)
+    assert crew.killed == []
+
+
+def test_time_in_which_nobody_listened_does_not_count():
+    crew = ScriptedCrew()
+    batches = [cases([INNOCENT], random.Random(seed)) for seed in (0, 1)]
+    dispatcher = dispatched(crew, 2)
+    crew.script.extend([[], [], [*ready(0), *ready(1)], lambda: [crew.answer(*crew.sent[0])]])
+    for batch in batches:
+        dispatcher.submit(batch)
+    check_same(dispatcher.collect(), batches[0])
+    crew.now += 5 * TIMEOUT  # the search takes its time
+    crew.script.extend([[], lambda: [crew.answer(*crew.sent[1])]])
+    check_same(dispatcher.collect(), batches[1])
+    assert crew.killed == []
+
+
+def test_suspect_is_tried_again_by_a_worker_that_has_run_nothing():
+    crew = ScriptedCrew()
+    batches = [cases([INNOCENT], random.Random(seed)) for seed in (0, 1)]
+    dispatcher = dispatched(crew, 2)
+    crew.script.extend([[], [], [*ready(0), *ready(1)]])
+    for batch in batches:
+        dispatcher.submit(batch)
+    crew.script.append(lambda: [crew.answer(*crew.sent[1]), Lost(0, "of old age")])
+    crew.script.extend([[], ready(2), lambda: [crew.answer(*crew.sent[2])]])
+    check_same(dispatcher.collect(), batches[0])
+    check_same(dispatcher.collect(), batches[1])
+    assert [worker for worker, _, _ in crew.sent] == [0, 1, 2], "worker 1 was free, but not new"
+
+
+def test_starts_that_fail_are_no_reason_to_stop_while_others_may_get_ready():
+    crew = ScriptedCrew()
+    batch = cases([INNOCENT])
+    dispatcher = dispatched(crew, 4)
+    crew.script.append([])
+    crew.script.extend([[Lost(worker, "port in use")] for worker in (0, 1, 2, 4, 5)])
+    crew.script.extend([ready(3), lambda: [crew.answer(*crew.sent[-1])]])
+    dispatcher.submit(batch)
+    check_same(dispatcher.collect(), batch)
+    assert crew.started == list(range(9)), "once one is ready, the places of the others are tried again"

@@ -240,12 +240,41 @@ def test_wait_returns_when_it_is_woken(mark):
     crew.close()
 
 
-def test_children_of_workers_end_with_the_crew(mark):
+@pytest.mark.parametrize("hazard", ["have_a_child", "have_a_child_that_goes_away"])
+def test_children_of_workers_end_with_the_crew(mark, hazard):
     shift = Shift(hazards.minefield())
-    shift.answer("have_a_child")
+    shift.answer(hazard)
     assert any("sleep" in one for one in marked(mark))
     shift.crew.close()
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
+
+
+def test_children_end_with_their_worker_wherever_they_went(shift, mark):
+    shift.lost("lose_a_child_that_went_away")
+    wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
+
+
+def test_copy_of_a_worker_does_not_answer(shift):
+    expected = Runner(hazards.minefield())(*cases("do_nothing", "do_nothing")).returns
+    for _ in range(5):
+        assert (shift.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
+        assert shift.answer("do_nothing").result.returns == expected[:1]
+
+
+def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):
+    crew = ProcessCrew(b"never built")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def refuse(*arguments, **options):
+        raise BlockingIOError(11, "no more processes")
+
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    crew.start(0)
+    monkeypatch.undo()
+    (lost,) = crew.wait(PATIENCE)
+    assert lost == Lost(0, "no process can be started: [Errno 11] no more processes")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    crew.close()
 
 
 def test_policy_is_loaded_once_per_worker_on_one_thread(mark, monkeypatch, tmp_path):

@@ -188,7 +188,7 @@ class Accident:
 
     def __call__(self, event):
         if isinstance(event, BatchDone):
-            self.workers.append(event.progress.workers)
+            self.workers.append(event.progress.workers_ready)
             if event.progress.batch == 3:
                 self._gate.touch()
                 self._thread.start()

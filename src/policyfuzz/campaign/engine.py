@@ -110,8 +110,12 @@ class Campaign:
                     f"the stored state of {self.store.folder} is not complete: {error}",
                     hint="the file was changed or damaged; its findings can still be read",
                 ) from error
-        elif not self._begin():
-            return StopReason.UNHEALTHY
+        else:
+            try:
+                if not self._begin():
+                    return StopReason.UNHEALTHY
+            except TimeIsUp:  # not even the first batch could be run
+                return StopReason.MAX_TIME
         return self._loop()
 
     def _loop(self) -> StopReason:
@@ -185,7 +189,7 @@ class Campaign:
 
     def _run_now(self, cases: Cases) -> Executions:
         self._executor.submit(cases)
-        return self._collect(None)
+        return self._collect(self._time_left())
 
     def _collect(self, seconds: float | None) -> Executions:
         """What came of the oldest batch in flight; says so where there is nobody to run it."""

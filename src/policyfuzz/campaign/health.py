@@ -107,7 +107,8 @@ def _errors(executions: Executions) -> Diagnosis:
     hints = {
         STATE: "the environment does not start where it is told to; choose another way with --input seed",
         ENDLESS: "say how many steps an episode has at most: --horizon N",
-        HUNG: "if the environment is only slow, be more patient: gym:ENVIRONMENT:patience=SECONDS",
+        HUNG: "if the environment is only slow, be more patient: --timeout of workers, or within a process"
+        " gym:ENVIRONMENT:patience=SECONDS",
         NUMBERS: "look for a division by zero, or steps that diverge, in the environment;"
         " where observations are infinite on purpose: gym:ENVIRONMENT:infinite=yes",
     }
@@ -138,7 +139,8 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
         "determinism",
         Level.UNHEALTHY,
         f"{np.count_nonzero(~same)} of {len(replayed)} episodes gave another result when run again",
-        "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix;"
+        "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix"
+        " (a plain matrix product does: it rounds by the number of its rows; policyfuzz.EachAlone does not);"
         " an environment that carries something over needs a new object each time: gym:ENVIRONMENT:fresh=yes",
     )
 

@@ -103,7 +103,8 @@ class Ledger:
         }
         self.progress = replace(
             self.progress,
-            workers=workforce.ready,
+            workers=workforce.wanted,
+            workers_ready=workforce.ready,
             worker_seconds=earlier.worker_seconds + workforce.worker_seconds,
             busy_seconds=earlier.busy_seconds + workforce.busy_seconds,
             restarts=earlier.restarts + workforce.restarts,

@@ -84,7 +84,8 @@ class Progress:
     density_seconds: float = 0.0
     search_seconds: float = 0.0
     store_seconds: float = 0.0
-    workers: int = 1  #: that were at work; 1 where episodes are run in the campaign's own process
+    workers: int = 1  #: that were asked for; 1 where episodes are run in the campaign's own process
+    workers_ready: int = 1  #: of these when the last batch was done
     worker_seconds: float = 0.0  #: that workers were there for
     busy_seconds: float = 0.0  #: of these that they ran episodes
     restarts: int = 0  #: workers that had to be replaced

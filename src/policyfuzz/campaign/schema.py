@@ -50,7 +50,7 @@ SEED_COLUMNS = {
     "seconds": "REAL NOT NULL",
     "origin": "TEXT",  # instance it was taken from, NULL for what was kept here
 }
-#: One row per batch; all but `workers` and the last two are totals since the start.
+#: One row per batch; all but `workers`, `workers_ready` and the last two are totals since the start.
 BATCH_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",
     "seconds": "REAL NOT NULL",
@@ -77,7 +77,8 @@ BATCH_COLUMNS = {
     "density_seconds": "REAL NOT NULL",
     "search_seconds": "REAL NOT NULL",
     "store_seconds": "REAL NOT NULL",
-    "workers": "INTEGER NOT NULL",  # at work in this batch
+    "workers": "INTEGER NOT NULL",  # that were asked for
+    "workers_ready": "INTEGER NOT NULL",  # of these when the batch was done
     "worker_seconds": "REAL NOT NULL",  # that workers were there for
     "busy_seconds": "REAL NOT NULL",  # of these that they ran episodes
     "restarts": "INTEGER NOT NULL",  # workers that had to be replaced

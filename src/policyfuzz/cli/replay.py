@@ -101,11 +101,15 @@ def _replay_error(
     failed = campaign.failed_episode(number)
     error = replay_failed(campaign, failed, policy, trust, timeout or TIMEOUT)
     if is_json:
-        print_json({"error": number, "fails": error is not None, "text": error.text if error else None})
+        kind, text = (error.kind, error.text) if error else (None, None)
+        print_json({"error": number, "fails": error is not None, "kind": kind, "text": text})
     elif error is None:
         click.echo(f"error {number} does not happen any more")
     else:
-        click.echo(f"error {number} happens again at step {error.step}:\n{error.text}")
+        again = (
+            "happens again" if error.kind == failed.kind else f"was {failed.kind}, and is {error.kind} now,"
+        )
+        click.echo(f"error {number} {again} at step {error.step}:\n{error.text}")
     return int(error is not None)
 
 

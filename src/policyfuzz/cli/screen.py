@@ -43,7 +43,6 @@ class Screen:
         self._config = CampaignConfig("")
         self._budget = Budget()
         self._folder = ""
-        self._workers = 1
         self._peers: int | None = None  #: other instances, None without an exchange
         self._diagnoses: list[Diagnosis] = []
         self._latest: Finding | None = None
@@ -63,7 +62,6 @@ class Screen:
         """Take note of `event`, and draw now and then."""
         if isinstance(event, Started):
             self._config, self._budget, self._folder = event.config, event.budget, event.folder
-            self._workers = event.workers
             if event.advice:  # stays above the screen
                 self._live.console.print(f"note: {event.advice}", soft_wrap=True)
             waiting = Text("running the first batch (the very first run also compiles the inner loops)")
@@ -135,7 +133,7 @@ class Screen:
         grid.add_row("time", format_seconds(progress.seconds))
         grid.add_row("episodes", f"{progress.executions:,}")
         grid.add_row("speed", f"{format_rate(self._speed(progress))} episodes")
-        grid.add_row("workers", workers_text(progress, self._workers))
+        grid.add_row("workers", workers_text(progress, is_live=True))
         if self._peers is not None:
             grid.add_row("instances", f"{self._peers} others, {progress.imported_findings:,} findings taken")
         share = _budget_share(self._budget, progress)

@@ -32,19 +32,16 @@ def crash_rates(progress: Progress) -> list[str]:
 
 def failures_text(progress: Progress) -> str:
     """How many episodes could not be run to their end, and in what way."""
-    ways = {"hung": progress.hangs, "crashed the simulator": progress.simulator_crashes}
+    ways = {"hung": progress.hangs, "crashed their process": progress.simulator_crashes}
     told = [f"{count:,} {way}" for way, count in ways.items() if count]
     return f"{progress.failures:,} episodes could not be run" + (f" ({', '.join(told)})" if told else "")
 
 
-def workers_text(progress: Progress, wanted: int | None = None) -> str:
+def workers_text(progress: Progress, is_live: bool = False) -> str:
     """How many workers there are, how busy they have been, and how many were replaced."""
-    count = (
-        f"{progress.workers:,}"
-        if wanted in (None, progress.workers)
-        else f"{progress.workers:,} of {wanted:,}"
-    )
-    parts = [count]
+    parts = [f"{progress.workers:,}"]
+    if is_live and progress.workers_ready < progress.workers:
+        parts = [f"{progress.workers_ready:,} of {progress.workers:,} ready"]
     parts += [] if math.isnan(progress.utilisation) else [f"{progress.utilisation:.0%} busy"]
     parts += [f"{progress.restarts:,} replaced"] if progress.restarts else []
     return ", ".join(parts)

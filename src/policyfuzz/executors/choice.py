@@ -89,6 +89,8 @@ def _allowed(target: Target, workers: int | None) -> int | None:
 
 
 def _processes(target: Target, workers: int | None) -> tuple[Crew, int]:
+    if not hasattr(os, "killpg"):
+        raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
     from policyfuzz.executors.processes.crew import ProcessCrew
     from policyfuzz.executors.shipment import pack
 

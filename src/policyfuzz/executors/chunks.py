@@ -45,6 +45,7 @@ class Chunk:
     start: int
     stop: int
     deaths: int = 0  #: of workers that were running it
+    overdue: int = 0  #: times that it, or what it was cut from, took too long
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -53,5 +54,9 @@ class Chunk:
         """It, in at most `_PIECES` pieces."""
         size = math.ceil(len(self) / _PIECES)
         starts = range(self.start, self.stop, size)
-        # with a clean record: the death of many says little about one, and simulators may die of old age
-        return [Chunk(self.batch, start, min(start + size, self.stop)) for start in starts]
+        stops = (min(start + size, self.stop) for start in starts)
+        # no deaths on record: that of many says little about one, and simulators may die of old age
+        return [
+            Chunk(self.batch, start, stop, overdue=self.overdue)
+            for start, stop in zip(starts, stops, strict=True)
+        ]

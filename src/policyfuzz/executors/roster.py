@@ -25,13 +25,28 @@ class Roster:
         self._workers: dict[int, Worker] = {}
         #: Those that can be given more, by the chunks that they hold; who has waited longest comes first.
         self._holding: list[dict[int, None]] = [{} for _ in range(MOST_CHUNKS)]
+        self._fresh: dict[int, None] = {}  #: those that are ready and have never been given anything
         #: Since when those with work have been at their oldest chunk; the longest come first.
         self._since: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        """How many there are, ready or not."""
+        return len(self._workers)
 
     @property
     def ready(self) -> int:
         """How many can run episodes."""
         return sum(worker.is_ready for worker in self._workers.values())
+
+    @property
+    def starting(self) -> int:
+        """How many are not ready yet."""
+        return len(self._workers) - self.ready
+
+    @property
+    def next_fresh(self) -> int | None:
+        """A worker that has never been given anything, if there is one."""
+        return next(iter(self._fresh), None)
 
     @property
     def longest_since(self) -> tuple[int, float] | None:
@@ -45,7 +60,7 @@ class Roster:
     def set_ready(self, number: int) -> None:
         """A worker can be given work."""
         self._workers[number].is_ready = True
-        self._holding[0][number] = None
+        self._holding[0][number] = self._fresh[number] = None
 
     def next_holding(self, chunks: int) -> int | None:
         """A worker that holds so many chunks and can be given another, if there is one."""
@@ -53,6 +68,7 @@ class Roster:
 
     def give(self, number: int, chunk: Chunk, now: float) -> None:
         """A worker gets a chunk."""
+        self._fresh.pop(number, None)
         chunks = self._workers[number].chunks
         del self._holding[len(chunks)][number]
         chunks.append(chunk)
@@ -74,6 +90,14 @@ class Roster:
                 self._since[number] = now
         return chunk
 
+    def restart_clocks(self, now: float) -> None:
+        """What workers have done until now does not count: nobody was listening."""
+        self._since = dict.fromkeys(self._since, now)
+
+    def since(self, number: int) -> float | None:
+        """Since when a worker has been at its oldest chunk; None where it has none, or was killed for it."""
+        return self._since.get(number)
+
     def kill(self, number: int) -> None:
         """A worker gets nothing more, since its oldest chunk takes too long."""
         worker = self._workers[number]
@@ -87,5 +111,6 @@ class Roster:
 
     def _forget(self, number: int) -> None:
         self._since.pop(number, None)
+        self._fresh.pop(number, None)
         for holding in self._holding:
             holding.pop(number, None)

@@ -25,6 +25,7 @@ def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None
         "hangs": progress.hangs,
         "simulator_crashes": progress.simulator_crashes,
         "workers": progress.workers,
+        "workers_ready": progress.workers_ready,
         "utilisation": progress.utilisation,
         "restarts": progress.restarts,
         "valid_rate": progress.valid_rate,

@@ -1,37 +1,40 @@
 """A crew of worker processes on this machine."""
 
 import os
+import resource
 import selectors
 import time
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import UsageError
 from policyfuzz.executors.crew import Lost, Message
+from policyfuzz.executors.processes.marks import kill_marked
 from policyfuzz.executors.processes.process import WorkerProcess
-from policyfuzz.executors.processes.reaper import Reaper
+from policyfuzz.executors.processes.reaper import Reaper, kill_group
 from policyfuzz.executors.processes.shared_arrays import anonymous_file
 
 #: Seconds between two looks at whether processes are still there; most deaths are noticed at once.
 _LOOK = 1.0
 #: Seconds for a worker to get ready: large models lie on slow disks.
 _START = 600.0
+#: Open files that are enough for thousands of workers; many systems allow 1,024 unless one asks for more.
+_MANY_FILES = 65_536
 
 
 class ProcessCrew:
     """Starts interpreters that each build the target of a `shipment`, within `start_seconds`."""
 
     def __init__(self, shipment: bytes, start_seconds: float = _START) -> None:
-        if not hasattr(os, "killpg"):
-            raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
         self._shipment = anonymous_file("shipment")
         with open(self._shipment, "wb", closefd=False) as file:
             file.write(shipment)
         self._start_seconds = start_seconds
-        self._reaper = Reaper()
+        self._mark = f"{uuid.uuid4().hex}."  # of all workers and what they start
+        self._reaper = Reaper(self._mark)
         self._workers: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
         self._wake_reader, self._wake_writer = os.pipe()
@@ -39,22 +42,28 @@ class ProcessCrew:
         self._selector.register(self._wake_reader, selectors.EVENT_READ)
         self._is_woken = False
         self._looked_at = time.monotonic()
+        self._not_started: list[Message] = []
+        _allow_many_files()
 
     def start(self, worker: int) -> None:
-        process = WorkerProcess(worker, self._shipment)
+        try:
+            process = WorkerProcess(worker, self._shipment, f"{self._mark}{worker}.")
+        except OSError as error:
+            self._not_started.append(Lost(worker, f"no process can be started: {error}"))
+            return
         self._reaper.watch(process.group)
         self._workers[worker] = process
         self._selector.register(process.connection, selectors.EVENT_READ, worker)
 
     def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
-        with suppress(OSError):  # it has died, which will be told
-            self._workers[worker].send(inputs, seeds)
+        self._workers[worker].send(inputs, seeds)
 
     def wait(self, seconds: float | None) -> Sequence[Message]:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
             left = _LOOK if deadline is None else min(max(0.0, deadline - time.monotonic()), _LOOK)
-            messages = self._heard(left)
+            messages, self._not_started = self._not_started, []
+            messages += self._heard(0.0 if messages else left)
             if time.monotonic() - self._looked_at >= _LOOK:
                 messages += self._missed()
             is_over = deadline is not None and time.monotonic() >= deadline
@@ -70,9 +79,12 @@ class ProcessCrew:
             self._workers[worker].abort()
 
     def close(self) -> None:
-        for worker in list(self._workers.values()):
-            worker.close()
-            self._reaper.forget(worker.group)
+        for process in self._workers.values():
+            kill_group(process.group)
+        kill_marked(self._mark)
+        for process in self._workers.values():
+            process.close()
+            self._reaper.forget(process.group)
         self._workers.clear()
         self._reaper.close()
         self._selector.close()
@@ -93,7 +105,7 @@ class ProcessCrew:
     def _message(self, worker: int) -> Message | None:
         try:
             return self._workers[worker].receive()
-        except (EOFError, OSError):
+        except EOFError:
             return self._lost(worker)
 
     def _missed(self) -> list[Message]:
@@ -111,6 +123,15 @@ class ProcessCrew:
         process = self._workers.pop(worker)
         self._selector.unregister(process.connection)
         text, step = process.last_words(), process.step
+        process.kill()
         process.close()
         self._reaper.forget(process.group)
         return Lost(worker, text, step)
+
+
+def _allow_many_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):  # some systems have limits of their own
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

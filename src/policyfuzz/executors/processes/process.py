@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.executors.crew import Answer, Ready
 from policyfuzz.executors.processes import worker as worker_module
+from policyfuzz.executors.processes.marks import VARIABLE, kill_marked
 from policyfuzz.executors.processes.reaper import kill_group
 from policyfuzz.executors.processes.shared_arrays import SharedArrays, anonymous_file
 from policyfuzz.executors.processes.worker import DONE, FAILED, NOTE_BYTES, RAISED, READY, executions_of
@@ -43,24 +45,29 @@ _ONE_THREAD = dict.fromkeys(
 class WorkerProcess:
     """A fresh interpreter in a session of its own; see `worker` for what it does.
 
-    `shipment` is the descriptor of a file with the packed target.
+    `shipment` is the descriptor of a file with the packed target. All that the worker starts has its `mark`.
     """
 
-    def __init__(self, number: int, shipment: int) -> None:
-        self.number = number
-        slots = [anonymous_file("slot") for _ in range(_SLOTS)]
-        note = anonymous_file("note")
+    def __init__(self, number: int, shipment: int, mark: str) -> None:
+        self.number, self.mark = number, mark
+        with ExitStack() as stack:  # closes what there is, unless all goes well
+            self._resources = stack
+            self._open(shipment)
+            self._resources = stack.pop_all()
+
+    def _open(self, shipment: int) -> None:
+        slots = [self._file("slot") for _ in range(_SLOTS)]
+        note = self._file("note")
         os.ftruncate(note, NOTE_BYTES)
-        self._log = anonymous_file("log")
+        self._log = self._file("log")
         fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)
-        self._descriptors = [*slots, note, self._log]
         self._note = np.ndarray((1,), np.int64, mmap.mmap(note, NOTE_BYTES))
         self._memories = [SharedArrays(slot) for slot in slots]
-        self._sent = 0
+        self._sent = self._answered = 0
         self._failure = ""
         self._started_at, self._is_ready = time.monotonic(), False
         self._aborted_at: float | None = None
-        mine, its = socket.socketpair()
+        mine, its = map(self._resources.enter_context, socket.socketpair())
         passed = (its.fileno(), shipment, note, *slots)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-X", "faulthandler", "-m", worker_module.__name__, *map(str, passed)],
@@ -69,10 +76,15 @@ class WorkerProcess:
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,  # Ctrl-C is for the coordinator; children of a worker are found by this
-            env=_environment(),
+            env=_environment() | {VARIABLE: self.mark},
         )
         its.close()
-        self.connection: Connection[Any, Any] = Connection(mine.detach())
+        self.connection: Connection[Any, Any] = self._resources.enter_context(Connection(mine.detach()))
+
+    def _file(self, name: str) -> int:
+        descriptor = anonymous_file(name)
+        self._resources.callback(os.close, descriptor)
+        return descriptor
 
     @property
     def group(self) -> int:
@@ -96,13 +108,15 @@ class WorkerProcess:
 
     def send(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
         """Give it cases to run."""
-        slot = self._sent % _SLOTS
+        number, slot = self._sent, self._sent % _SLOTS
         self._sent += 1
-        self.connection.send((slot, self._memories[slot].write([inputs, seeds])))
+        layout = self._memories[slot].write([inputs, seeds])
+        with suppress(OSError):  # it has died, which will be heard
+            self.connection.send((number, slot, layout))
 
     def receive(self) -> Ready | Answer | None:
-        """What it says next, None if that is nothing to be told yet; EOFError or OSError when it is gone."""
-        kind, *rest = self.connection.recv()
+        """What it says next, None if that is nothing to be told yet; EOFError when it is gone."""
+        kind, *rest = self._heard()
         if kind == READY:
             self._is_ready = True
             return Ready(self.number, rest[0])
@@ -110,11 +124,23 @@ class WorkerProcess:
             self._failure = rest[0]
             return None
         self.forget_old_words()
+        number, *rest = rest
+        if number != self._answered:
+            raise EOFError("it answers what it was not asked")
+        self._answered += 1
         if kind == RAISED:
             return Answer(self.number, *rest)
         assert kind == DONE
         slot, layout, errors, seconds = rest
         return Answer(self.number, executions_of(self._memories[slot], layout, errors), seconds)
+
+    def _heard(self) -> Any:
+        try:
+            return self.connection.recv()
+        except EOFError:
+            raise
+        except Exception as error:  # half a message, or what its simulator has written there
+            raise EOFError from error
 
     def abort(self) -> None:
         """Kill it, and have it print where it was."""
@@ -150,13 +176,15 @@ class WorkerProcess:
             return f"{printed}\n{self._failure}".strip()
         return self._failure or f"{printed}\n{_ending(code)}".strip()
 
-    def close(self) -> None:
-        """Kill it and its children, if any are left, and let go of what was shared."""
+    def kill(self) -> None:
+        """Kill it, if it is still there, and its children."""
         kill_group(self.group)
+        kill_marked(self.mark)
+
+    def close(self) -> None:
+        """Let go of what was shared; it has been killed."""
         self._process.wait()
-        self.connection.close()
-        for descriptor in self._descriptors:
-            os.close(descriptor)
+        self._resources.close()
 
 
 def _environment() -> dict[str, str]:

@@ -10,13 +10,15 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from policyfuzz.executors.processes.marks import kill_marked
+
 
 class Reaper:
-    """Kills the process groups of all workers when this process ends, in whatever way."""
+    """Kills all workers and what has their `mark` when this process ends, in whatever way."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__],
+            [sys.executable, "-P", "-m", __name__, mark],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -59,6 +61,7 @@ def main() -> None:
         groups = groups | {group} if line[0] == "+" else groups - {group}
     for group in groups:
         kill_group(group)
+    kill_marked(sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import signal
 import sys
 import time
 from contextlib import suppress
@@ -19,10 +20,12 @@ from policyfuzz.oracles import Verdicts
 
 #: First words of what a worker says.
 READY, DONE, RAISED, FAILED = "ready", "done", "raised", "failed"
-#: Where a worker notes its step: the first bytes of the file after those of its first slot.
+#: Size of the file in whose first bytes a worker notes its step.
 NOTE_BYTES = mmap.PAGESIZE
 #: The kernel kills those with more of this first when memory is short; the coordinator has none.
 _OUT_OF_MEMORY_SCORE = "500"
+#: Of prctl(2): the signal to get when the thread ends that has started this process.
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -30,12 +33,15 @@ def main() -> None:
     socket, shipment, note, *slots = (int(argument) for argument in sys.argv[1:])
     _be_modest()
     coordinator: Connection[Any, Any] = Connection(socket)
+    own = os.getpid()
     try:
         runner = _built(shipment)
     except BaseException as error:
+        _leave_if_not(own)
         with suppress(OSError):
             coordinator.send((FAILED, _text(error)))
         raise
+    _leave_if_not(own)
     step = np.ndarray((1,), np.int64, mmap.mmap(note, NOTE_BYTES))
     memories = [SharedArrays(slot) for slot in slots]
 
@@ -45,18 +51,20 @@ def main() -> None:
     coordinator.send((READY, runner.simulator.signals))
     with suppress(EOFError, OSError):  # the coordinator has gone, or is going
         while True:
-            slot, layout = coordinator.recv()
+            number, slot, layout = coordinator.recv()
             inputs, seeds = memories[slot].read(layout)
             step[0] = 0  # the reset
             started = time.perf_counter()
             try:
                 executions = runner(inputs, seeds, observe)
             except Exception as error:
-                coordinator.send((RAISED, _sendable(error), time.perf_counter() - started))
+                _leave_if_not(own)
+                coordinator.send((RAISED, number, _sendable(error), time.perf_counter() - started))
                 continue
+            _leave_if_not(own)
             seconds = time.perf_counter() - started
             done = memories[slot].write(arrays_of(executions))
-            coordinator.send((DONE, slot, done, executions.errors, seconds))
+            coordinator.send((DONE, number, slot, done, executions.errors, seconds))
 
 
 def arrays_of(executions: Executions) -> list[NDArray[Any]]:
@@ -72,11 +80,20 @@ def executions_of(memory: SharedArrays, layout: Layout, errors: Any) -> Executio
     return Executions(returns, lengths, states.swapaxes(0, 1), Verdicts(kinds, steps), errors)
 
 
+def _leave_if_not(process: int) -> None:
+    """End here where this is a copy that a simulator has made by fork, and did not end."""
+    if os.getpid() != process:
+        os._exit(1)
+
+
 def _be_modest() -> None:
-    """Leave no core files, and be the one that is killed when memory runs out."""
+    """Leave no core files, and be the one that is killed when memory runs out, or the coordinator ends."""
+    import ctypes
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE)
 
