@@ -19,6 +19,7 @@ BENCHMARKS = {
     "bipedal": "episodes in lock-step against one environment, one policy call per step",
     "driving": "episodes against the plain loop with the package's own expert",
     "gym": "CartPole with a stable-baselines3 policy against the loop around model.predict",
+    "workers": "two worker processes against one, how busy they are, and what a batch costs (minutes)",
     "scale": "cost per episode up to a million seeds, memory of a million episodes (minutes)",
     "startup": "import and --help against an empty Python",
     "table": "the paper's table of results beside ours, a campaign on each of its models (half an hour)",

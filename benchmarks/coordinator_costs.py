@@ -1,0 +1,218 @@
+"""What an episode costs the coordinator, measured with workers that answer at once."""
+
+import os
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz import (
+    Budget,
+    Campaign,
+    CampaignConfig,
+    CampaignWriter,
+    InputSpace,
+    Real,
+    SearchSettings,
+    Target,
+)
+from policyfuzz.benchmarks.worker_targets import CountedPolicy
+from policyfuzz.executions import Executions
+from policyfuzz.executors.choice import ExecutorChoice
+from policyfuzz.executors.crew import Answer, Message, Ready
+from policyfuzz.executors.dispatch import Dispatcher
+from policyfuzz.oracles import NONE, Below, Verdicts
+from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+from policyfuzz.search.strategies import DEFAULT_STRATEGY
+from policyfuzz.simulators.protocol import Frame
+from policyfuzz.timing import TimeSplit
+
+#: Seconds that an episode is said to have taken.
+_EPISODE_SECONDS = 1.0
+_TIMEOUT = 300.0
+#: Different state sequences; more would cost memory and show nothing else.
+_SEQUENCES = 256
+_SIGNALS = ("left",)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of what an episode leaves behind."""
+
+    steps: int
+    states: int  #: coordinates of a state
+    inputs: int
+
+    def __str__(self) -> str:
+        return f"{self.steps} x {self.states}"
+
+
+class CannedCrew:
+    """Workers that have done their work as soon as they are sent it; one answer at a time, as from afar."""
+
+    def __init__(self, shape: Shape) -> None:
+        rng = np.random.default_rng(0)
+        steps = rng.normal(size=(shape.steps, _SEQUENCES, shape.states))
+        self._states = np.cumsum(steps, axis=0)  # time first, as a rollout leaves it
+        self._returns = rng.normal(size=_SEQUENCES)
+        self._messages: deque[Message] = deque()
+
+    def start(self, worker: int) -> None:
+        self._messages.append(Ready(worker, _SIGNALS))
+
+    def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
+        rows = (seeds % np.uint64(_SEQUENCES)).astype(np.int64)
+        nothing = np.full(len(rows), NONE, np.int64)
+        lengths = np.full(len(rows), len(self._states), np.int64)
+        states = self._states[:, rows].swapaxes(0, 1)
+        result = Executions(self._returns[rows], lengths, states, Verdicts(nothing, nothing))
+        self._messages.append(Answer(worker, result, _EPISODE_SECONDS * len(rows)))
+
+    def wait(self, seconds: float | None) -> Sequence[Message]:
+        return [self._messages.popleft()] if self._messages else []
+
+    def kill(self, worker: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def target_of(shape: Shape) -> Target:
+    """A target of this shape; nobody runs it here."""
+    return Target(
+        name="canned",
+        inputs=InputSpace(tuple(Real(f"x{n}", 0, 1) for n in range(shape.inputs))),
+        simulator=partial(Still, shape),
+        policy=partial(CountedPolicy, None),
+        oracle=Below("left", 0, kind="never"),
+        horizon=max(shape.steps - 1, 1),
+    )
+
+
+class Still:
+    """Shows the same states for some steps, and takes no time worth mentioning for it."""
+
+    signals = _SIGNALS
+    capacity = None
+
+    def __init__(self, shape: Shape) -> None:
+        self._states = np.random.default_rng(0).normal(size=(1, shape.states))
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        return self._frame(len(inputs))
+
+    def step(self, actions: NDArray[np.float64], rows: NDArray[np.int64]) -> Frame:
+        return self._frame(len(rows))
+
+    def _frame(self, count: int) -> Frame:
+        states = np.repeat(self._states, count, axis=0)
+        return Frame(states, states, np.ones((count, 1)), np.ones(count), np.zeros(count, bool))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Microseconds of processor time of the coordinator for an episode."""
+
+    strategy: str
+    workers: int
+    batch: int
+    shape: Shape
+    search: float  #: ask and tell, without the density
+    density: float
+    dispatch: float
+    store: float
+    other: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.search + self.density + self.dispatch + self.store + self.other
+
+
+def campaign_cost(
+    workers: int, batch: int, shape: Shape, batches: int = 12, strategy: str = DEFAULT_STRATEGY
+) -> Cost:
+    """Of a whole campaign but its first batches, whose workers answer at once."""
+    target = target_of(shape)
+    config = CampaignConfig(
+        target.name, strategy=strategy, batch_size=batch, search=SearchSettings(samples=batch)
+    )
+    seen: list[tuple[float, float, dict[str, float], int]] = []
+    clocks: list[TimeSplit] = []
+
+    def executor(target: Target, clock: TimeSplit) -> Dispatcher:
+        clocks.append(clock)
+        return Dispatcher(target, CannedCrew(shape), workers, _TIMEOUT, clock)
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = CampaignWriter.create(Path(folder), config, target.inputs)
+        campaign = Campaign(target, store, Budget(executions=(batches + 6) * batch), make_executor=executor)
+        campaign.listener = lambda _event: seen.append(
+            (time.perf_counter(), time.process_time(), dict(clocks[0].seconds), campaign.progress.executions)
+        )
+        campaign.run()
+        store.close()
+    (start, work_before, before, first), (end, work_after, after, last) = seen[5], seen[5 + batches]
+    spent = {name: after[name] - before.get(name, 0.0) for name in after}
+    parts = [spent.get(name, 0.0) for name in ("search", "density", "simulate", "store")]
+    parts[0] += spent.get("validate", 0.0)
+    parts.append(end - start - sum(parts))
+    # the clock of a campaign counts time in which others had the processor
+    scale = 1e6 * (work_after - work_before) / (end - start) / (last - first)
+    return Cost(strategy, workers, batch, shape, *(scale * part for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCost:
+    """Microseconds of processor time for a chunk of one case and its answer."""
+
+    kind: str
+    workers: int
+    shape: Shape
+    coordinator: float
+    helper: float  #: of the process between coordinator and cluster; none for processes
+
+
+def message_cost(kind: str, workers: int, shape: Shape, chunks: int = 1000) -> MessageCost:
+    """Of workers who answer as fast as they can: messages travel together where they may."""
+    target = target_of(shape)
+    executor = ExecutorChoice(kind, workers)(target, TimeSplit())
+    try:
+        rng = np.random.default_rng(0)
+        inputs, seeds = target.inputs.sample(rng, 1), np.zeros(1, np.uint64)
+        cases = Cases.of(Purpose.SAMPLE, inputs, seeds, np.full(1, NO_PARENT, np.int64))
+        executor.submit(cases)
+        executor.collect()
+        while executor.workforce.ready < workers:
+            executor.submit(cases)
+            executor.collect()
+        helper = _helper(executor)
+        before = time.process_time(), _processor_seconds(helper)
+        for _ in range(2 * workers):
+            executor.submit(cases)
+        for _ in range(chunks):
+            executor.submit(cases)
+            executor.collect()
+        after = time.process_time(), _processor_seconds(helper)
+    finally:
+        executor.close()
+    own, its = (1e6 * (late - early) / chunks for early, late in zip(before, after, strict=True))
+    return MessageCost(kind, workers, shape, own, its)
+
+
+def _helper(executor: object) -> int | None:
+    """The process between coordinator and cluster, where there is one."""
+    process = getattr(getattr(executor, "_crew", None), "_process", None)
+    return None if process is None else int(process.pid)
+
+
+def _processor_seconds(process: int | None) -> float:
+    if process is None:
+        return 0.0
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
