@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from policyfuzz.errors import UsageError, unknown_name
+from policyfuzz.executors.cores import usable_cores
 from policyfuzz.executors.crew import Crew
 from policyfuzz.executors.dispatch import Dispatcher
 from policyfuzz.executors.inline import InlineExecutor
@@ -94,7 +95,7 @@ def _processes(target: Target, workers: int | None) -> tuple[Crew, int]:
     from policyfuzz.executors.processes.crew import ProcessCrew
     from policyfuzz.executors.shipment import pack
 
-    return ProcessCrew(pack(target)), workers or _cores()
+    return ProcessCrew(pack(target)), workers or usable_cores()
 
 
 def _ray(target: Target, workers: int | None, address: str) -> tuple[Crew, int]:
@@ -103,8 +104,3 @@ def _ray(target: Target, workers: int | None, address: str) -> tuple[Crew, int]:
 
     crew = RayCrew(pack(target), address or None, workers)
     return crew, workers or crew.cpus
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.errors import MissingExtra, PolicyFuzzError, UsageError, WorkersFailed
+from policyfuzz.executors.cores import usable_cores
 from policyfuzz.executors.crew import Message
 from policyfuzz.executors.processes.reaper import kill_group
 from policyfuzz.executors.ray import bridge as bridge_module
@@ -56,7 +57,7 @@ class RayCrew:
         its.close()
         self._bridge: Connection[Any, Any] = Connection(mine.detach())
         try:
-            self._bridge.send((shipment, address, workers or _cores()))
+            self._bridge.send((shipment, address, workers or usable_cores()))
             self.cpus = max(1, self._connected())  #: cores of the cluster
         except BaseException:
             self.close()
@@ -143,7 +144,3 @@ def _address_in_use() -> str | None:
     if ray is None or not ray.is_initialized():
         return None
     return str(ray.get_runtime_context().gcs_address)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
