@@ -3,7 +3,7 @@
 import math
 
 #: Pieces of all work in flight per worker. More would keep everybody a little busier at the end of batches,
-#: but where many episodes are stepped at once, one costs more in small chunks: a quarter more
+#: but where many episodes are stepped at once, one costs more in small chunks: a sixth more
 #: in chunks of 16 than of 64, say.
 _PIECES_PER_WORKER = 2
 #: Cases of a chunk below which one more of them would mean far fewer pieces.
