@@ -244,7 +244,7 @@ def test_wait_returns_when_it_is_woken(mark):
 def test_children_of_workers_end_with_the_crew(mark, hazard):
     shift = Shift(hazards.minefield())
     shift.answer(hazard)
-    assert any("sleep" in one for one in marked(mark))
+    wait_until(lambda: any("sleep" in one for one in marked(mark)), "it is seen")
     shift.crew.close()
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 

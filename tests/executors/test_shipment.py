@@ -15,7 +15,7 @@ import pytest
 from policyfuzz import as_target, load_target
 from policyfuzz.code_files import load_file
 from policyfuzz.errors import UsageError
-from policyfuzz.executors.shipment import content_id, pack, unpack
+from policyfuzz.executors.shipment import opened, pack, sealed, unpack
 from policyfuzz.target import Runner
 
 kinds = load_file(Path(__file__).parent / "shipped_kinds.py", "test")
@@ -133,18 +133,20 @@ def test_a_shipment_has_nothing_of_the_coordinator_alone():
     assert pack(acasxu) == pack(bare)
 
 
-def test_content_id_is_of_the_content():
-    one, other = (pack(load_target(f"ripple:regions={count}")) for count in (1, 2))
-    assert content_id(one) == content_id(bytes(one)) != content_id(other)
+def test_shipment_that_was_changed_on_its_way_is_refused():
+    data = bytearray(pack(load_target("ripple")))
+    data[len(data) // 2] ^= 1
+    with pytest.raises(UsageError, match="did not arrive whole"):
+        unpack(bytes(data))
 
 
 @pytest.mark.parametrize("what", ["Python", "policyfuzz", "numpy"])
 def test_another_version_is_told_with_both(what):
-    content = pickle.loads(pack(load_target("ripple")))
+    content = opened(pack(load_target("ripple")))
     here = content["versions"][what]
     content["versions"][what] = "0.0.7"
     with pytest.raises(UsageError, match=rf"{what} 0\.0\.7 there and {here} here"):
-        unpack(pickle.dumps(content))
+        unpack(sealed(content))
 
 
 class Locked:
@@ -188,12 +190,12 @@ def test_unpacking_without_a_needed_package_says_so(tmp_path):
     (tmp_path / "files" / "needy.py").write_text(NEEDY)
     (tmp_path / "files" / "rare_package.py").write_text("class Rare: ...\n")
     target = load_target(f"{tmp_path / 'files' / 'needy.py'}:make")
-    content = pickle.loads(pack(target))
+    content = opened(pack(target))
     content["modules"] = [one for one in content["modules"] if one[0] != "rare_package"]
     (tmp_path / "files" / "rare_package.py").unlink()
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=pickle.dumps(content),
+        input=sealed(content),
         cwd=tmp_path,
         capture_output=True,
         check=False,

@@ -27,11 +27,13 @@ from policyfuzz.executors.unpicklable import culprit
 from policyfuzz.inputs import InputSpace
 from policyfuzz.target import Target
 
+#: Bytes of the hash that a shipment begins with.
+_DIGEST = hashlib.sha256().digest_size
 _WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
 
 
 def pack(target: Target) -> bytes:
-    """`target` without what only the coordinator uses."""
+    """`target` without what only the coordinator uses, behind the SHA-256 of all of it."""
     packed = _pickled(_for_workers(target))
     modules = own_modules()  # after it, since a file that has changed is read again then
     content = {
@@ -43,7 +45,7 @@ def pack(target: Target) -> bytes:
         "target": packed,
         "environments": registrations.own({one.name for one in modules}, _dumps),
     }
-    return pickle.dumps(content, protocol=4)  # of plain types, which every version can read
+    return sealed(content)
 
 
 def unpack(data: bytes) -> Target:
@@ -52,7 +54,7 @@ def unpack(data: bytes) -> Target:
     From now on this process has the folder and import path of who packed it, as far as these exist here, and
     imports the modules that came along.
     """
-    content = pickle.loads(data)
+    content = opened(data)
     _check_versions(content["versions"])
     _adopt(content["folder"], content["path"], is_alike=content["prefix"] == sys.prefix)
     serve(ShippedModule(*one) for one in content["modules"])
@@ -69,9 +71,19 @@ def unpack(data: bytes) -> Target:
     return target
 
 
-def content_id(data: bytes) -> str:
-    """SHA-256 of a shipment, as hexadecimal text."""
-    return hashlib.sha256(data).hexdigest()
+def sealed(content: dict[str, Any]) -> bytes:
+    """`content` behind its hash; it is of plain types, which every version can read."""
+    data = pickle.dumps(content, protocol=4)
+    return hashlib.sha256(data).digest() + data
+
+
+def opened(data: bytes) -> dict[str, Any]:
+    """The content that was `sealed`."""
+    digest, data = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(data).digest() != digest:
+        raise UsageError(f"the target did not arrive whole on {platform.node()}", "try again")
+    content: dict[str, Any] = pickle.loads(data)
+    return content
 
 
 def _for_workers(target: Target) -> Target:
