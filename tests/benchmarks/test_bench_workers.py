@@ -4,6 +4,7 @@ import pytest
 
 from policyfuzz import load_target
 from policyfuzz.benchmarks import workers
+from policyfuzz.benchmarks.apart import speed_up
 from policyfuzz.executors.protocol import Workforce
 
 
@@ -17,11 +18,13 @@ def test_bench_reports_all_it_promises(monkeypatch):
     for name, value in (sizes | {"_LONG_BATCHES": 1, "_UNIT_SECONDS": 0.0001}).items():
         monkeypatch.setattr(workers, name, value)
     monkeypatch.setattr(workers, "load_target", lambda _name: load_target("ripple"))
+    monkeypatch.setattr(workers, "speed_up", lambda _name: speed_up("ripple", 0.2))
     monkeypatch.setattr(workers, "find_spec", lambda _name: None)
     lines = workers.run(in_order)
     goals = {line.what: line.goal for line in lines if line.goal}
     assert list(goals.values()) == [">= 1.8 x", ">= 95%", "<= 1 ms", "2"]
     assert all(line.is_met is not None for line in lines if line.goal)
+    assert 0 < next(line.value for line in lines if "never talk" in line.what) < 10
     assert lines[-1].value == 2, "each of two workers loads the model once"
 
 
