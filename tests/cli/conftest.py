@@ -8,15 +8,26 @@ from policyfuzz.cli.main import exit_code
 
 
 @pytest.fixture
-def cli(capsys, monkeypatch, tmp_path):
-    """Run a command line in this process, in an empty folder; give back code, stdout and stderr."""
+def loud_cli(capsys, monkeypatch, tmp_path):
+    """As `cli`, where tracebacks of the environment are part of the answer."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = exit_code([str(argument) for argument in arguments])
         captured = capsys.readouterr()
-        assert "Traceback" not in captured.out + captured.err
         return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def cli(loud_cli):
+    """Run a command line in this process, in an empty folder; give back code, stdout and stderr."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code, out, err = loud_cli(*arguments)
+        assert "Traceback" not in out + err
+        return code, out, err
 
     return run
 

@@ -5,25 +5,11 @@ from pathlib import Path
 import pytest
 
 from policyfuzz import CampaignReader
-from policyfuzz.cli.main import exit_code
 
 FOLDER = Path(__file__).parents[1] / "targets"
 CORRIDOR, HOSTILE = f"gym:{FOLDER / 'gym_environments.py'}:Corridor", f"gym:{FOLDER / 'gym_hostile.py'}"
 BRAVE = f"py:{FOLDER / 'gym_environments.py'}:brave"
 LIMITS = ["--max-execs", 60, "--samples", 30, "--batch", 30, "-o", "c"]
-
-
-@pytest.fixture
-def loud_cli(capsys, monkeypatch, tmp_path):
-    """As `cli`, where tracebacks of the environment are part of the answer."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        code = exit_code([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def fuzz(cli, target, *words, policy=BRAVE, oracle="terminated", ui="none"):

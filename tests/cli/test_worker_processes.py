@@ -15,7 +15,6 @@ from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.events import BatchDone, Started
 from policyfuzz.campaign.records import Progress
-from policyfuzz.cli.main import exit_code
 from policyfuzz.cli.screen import Screen
 from policyfuzz.errors import CampaignError
 
@@ -90,19 +89,6 @@ def test_json_accounts_for_workers_and_for_every_episode(cli):
     assert json.loads(out)["simulator_crashes"] == said["simulator_crashes"]
     code, out, _ = cli("show", "c", "--errors")
     assert "SIGSEGV" in out
-
-
-@pytest.fixture
-def loud_cli(capsys, monkeypatch, tmp_path):
-    """As `cli`, where tracebacks of the environment are part of the answer."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        code = exit_code([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 @pytest.mark.slow
