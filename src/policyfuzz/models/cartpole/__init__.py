@@ -1,0 +1,1 @@
+"""The shipped CartPole policy; CARD.md says how it was made."""

@@ -1,0 +1,1 @@
+"""The shipped LunarLander policy; CARD.md says how it was made."""
