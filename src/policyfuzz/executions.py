@@ -46,20 +46,24 @@ class Executions:
         crashed: Sequence[bool] | NDArray[Any],
         states: Sequence[NDArray[Any]] | NDArray[Any] | None = None,
         errors: Mapping[int, str] | None = None,
+        margins: Sequence[float] | NDArray[Any] | None = None,
     ) -> "Executions":
         """Results of n episodes that were run elsewhere.
 
         `returns` (n,) are numbers and `crashed` (n,) truth values. `states` are n sequences (t, k) of any
         lengths, or (t,) of single numbers; without them no sequence can be fresh. `errors` tell which rows
-        could not be run to their end, and why.
+        could not be run to their end, and why. `margins` (n,) say how far each stayed from a crash, in any unit:
+        with them the search knows where to go.
         """
         fired = np.asarray(crashed, np.bool_)
         sequences = [
             np.asarray(one, np.float64) for one in ([[0.0]] * len(fired) if states is None else states)
         ]
-        if not len(returns) == len(fired) == len(sequences):
+        known = np.full(len(fired), np.nan) if margins is None else np.asarray(margins, np.float64)
+        if not len(returns) == len(fired) == len(sequences) == len(known):
             raise UsageError(
-                f"{len(returns)} returns, {len(fired)} verdicts and {len(sequences)} sequences of states",
+                f"{len(returns)} returns, {len(fired)} verdicts, {len(sequences)} sequences of states"
+                f" and {len(known)} margins",
                 "give one of each for every case, in their order",
             )
         tables = [one[:, None] if one.ndim == 1 else one for one in sequences]
@@ -68,7 +72,7 @@ class Executions:
             np.array(returns, np.float64),
             lengths,
             _stacked([one[None] for one in tables]) if tables else np.empty((0, 1, 1)),
-            Verdicts(np.where(fired, 0, NONE), np.where(fired, lengths - 1, NONE)),
+            Verdicts(np.where(fired, 0, NONE), np.where(fired, lengths - 1, NONE), known),
             {row: EpisodeError(RAISED, int(lengths[row]) - 1, text) for row, text in (errors or {}).items()},
         )
 
@@ -102,7 +106,7 @@ class Executions:
             self.returns[rows],
             self.lengths[rows],
             states,
-            Verdicts(self.verdicts.kinds[rows], self.verdicts.steps[rows]),
+            self.verdicts[rows],
             self._errors_at(rows) if self.errors else {},
         )
 
@@ -123,6 +127,7 @@ def concatenate(parts: Sequence[Executions]) -> Executions:
         Verdicts(
             np.concatenate([part.verdicts.kinds for part in parts]),
             np.concatenate([part.verdicts.steps for part in parts]),
+            np.concatenate([part.verdicts.margins for part in parts]),
         ),
         {
             start + row: error

@@ -112,10 +112,12 @@ def test_answers_are_those_of_this_process_bit_for_bit(shift):
         (answer.result.states, here.states),
         (answer.result.verdicts.kinds, here.verdicts.kinds),
         (answer.result.verdicts.steps, here.verdicts.steps),
+        (answer.result.verdicts.margins, here.verdicts.margins),
     ):
         assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
     assert answer.result.states.strides == here.states.strides, "sums over it might round differently"
     assert here.crashed.any()
+    assert np.isfinite(here.verdicts.margins).any()
     assert answer.seconds > 0
 
 

@@ -41,6 +41,13 @@ def compare(values: NDArray[np.float64], symbol: Symbol, number: float) -> NDArr
     return np.asarray(_HOLDS[symbol](values, number))
 
 
+def margin(values: NDArray[np.float64], symbol: Symbol, number: float) -> NDArray[np.float64]:
+    """How far `values` are from comparing so; not above zero where they do."""
+    if symbol == "==":
+        return np.abs(values - number)
+    return values - number if symbol.startswith("<") else number - values
+
+
 def in_words(symbol: Symbol, number: float) -> str:
     """The comparison for a reader: "below 100"."""
     return f"{_WORDS[symbol]} {written(number)}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyfuzz.oracles.comparison import Symbol, compare, in_words, require_comparison
+from policyfuzz.oracles.comparison import Symbol, compare, in_words, margin, require_comparison
 from policyfuzz.oracles.firing import at_end, at_first
 from policyfuzz.oracles.verdicts import Composable, Trajectories, Verdicts
 
@@ -57,4 +57,5 @@ class Return(Composable):
         with np.errstate(invalid="ignore", over="ignore"):
             # one after another: a plain sum rounds differently when longer neighbours add padding
             returns = np.add.accumulate(rewards, axis=1)[:, -1]
-        return at_end(trajectories, compare(returns, self.symbol, self.number))
+        fired = compare(returns, self.symbol, self.number)
+        return at_end(trajectories, fired, margin(returns, self.symbol, self.number))

@@ -20,4 +20,4 @@ class Named(Composable):
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         verdicts = self.oracle.judge(trajectories)
-        return Verdicts(kinds=np.where(verdicts.crashed, 0, NONE), steps=verdicts.steps)
+        return Verdicts(np.where(verdicts.crashed, 0, NONE), verdicts.steps, verdicts.margins)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.oracles.comparison import Symbol, compare, in_words, require_comparison
+from policyfuzz.oracles.comparison import Symbol, compare, in_words, margin, require_comparison
 from policyfuzz.oracles.firing import at_end, at_first
-from policyfuzz.oracles.verdicts import Composable, Trajectories, Verdicts
+from policyfuzz.oracles.verdicts import Composable, Trajectories, Verdicts, smallest
 
 
 def info_signal(key: str) -> str:
@@ -30,9 +30,9 @@ class Reward(Composable):
         return (f"reward {in_words(self.symbol, self.number)}",)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
-        fired = trajectories.counted & compare(trajectories.rewards, self.symbol, self.number)
-        fired[:, 0] = False
-        return at_first(fired)
+        counted = trajectories.counted
+        counted[:, 0] = False
+        return _compared(trajectories.rewards, self.symbol, self.number, counted)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Info(Composable):
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         values = trajectories.signal(info_signal(self.key))
-        return at_first(trajectories.counted & compare(values, self.symbol, self.number))
+        return _compared(values, self.symbol, self.number, trajectories.counted)
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,14 @@ class OutOfSpace(Composable):
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         return at_first(trajectories.counted & (trajectories.signal("out_of_space") > 0))
+
+
+def _compared(
+    values: NDArray[np.float64], symbol: Symbol, number: float, counted: NDArray[np.bool_]
+) -> Verdicts:
+    """Fires at the first of `values` (n, t) that are `counted` (n, t) and compare so with `number`."""
+    fired = counted & compare(values, symbol, number)
+    return at_first(fired, smallest(margin(values, symbol, number), counted))
 
 
 def _is_true(trajectories: Trajectories, key: str) -> NDArray[np.bool_]:

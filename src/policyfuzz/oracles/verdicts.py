@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,16 @@ class Verdicts:
 
     kinds: NDArray[np.int64]  #: (n,) position in `Oracle.kinds`, NONE where there is no crash
     steps: NDArray[np.int64]  #: (n,) first step of the crash, NONE where there is none
+    #: (n,) how far each episode stayed from a crash, in units of the oracle's own; NaN where it cannot tell
+    margins: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if len(self.margins) != len(self.kinds):  # an oracle need not know any
+            object.__setattr__(self, "margins", np.full(len(self.kinds), np.nan))
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> "Verdicts":
+        """The verdicts at `rows`: positions, a mask or a slice."""
+        return Verdicts(self.kinds[rows], self.steps[rows], self.margins[rows])
 
     @property
     def crashed(self) -> NDArray[np.bool_]:
@@ -93,11 +103,13 @@ class Below(Composable):
         return (self.kind,)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
-        fired = trajectories.counted & (trajectories.signal(self.signal) < self.threshold)
+        counted, values = trajectories.counted, trajectories.signal(self.signal)
+        fired = counted & (values < self.threshold)
         crashed = fired.any(axis=1)
         return Verdicts(
             kinds=np.where(crashed, 0, NONE),
             steps=np.where(crashed, fired.argmax(axis=1), NONE),
+            margins=smallest(values - self.threshold, counted),
         )
 
 
@@ -118,6 +130,7 @@ class AnyOf(Composable):
         return Verdicts(
             kinds=np.where(takes_two, two.kinds + len(self.first.kinds), one.kinds),
             steps=np.where(takes_two, two.steps, one.steps),
+            margins=np.fmin(one.margins, two.margins),
         )
 
 
@@ -138,4 +151,11 @@ class AllOf(Composable):
         return Verdicts(
             kinds=np.where(both, one.kinds * len(self.second.kinds) + two.kinds, NONE),
             steps=np.where(both, np.maximum(one.steps, two.steps), NONE),
+            margins=np.fmax(one.margins, two.margins),
         )
+
+
+def smallest(values: NDArray[np.float64], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(n,) the smallest of `values` (n, t) that are `counted` (n, t) and known; NaN where none is."""
+    least = np.where(counted & ~np.isnan(values), values, np.inf).min(axis=1)
+    return np.where(np.isinf(least), np.nan, least)

@@ -71,13 +71,13 @@ def arrays_of(executions: Executions) -> list[NDArray[Any]]:
     """All that `executions` hold but their errors; states (t, n, k) as they lie in memory."""
     verdicts = executions.verdicts
     states = executions.states.swapaxes(0, 1)
-    return [executions.returns, executions.lengths, states, verdicts.kinds, verdicts.steps]
+    return [executions.returns, executions.lengths, states, verdicts.kinds, verdicts.steps, verdicts.margins]
 
 
 def executions_of(memory: SharedArrays, layout: Layout, errors: Any) -> Executions:
     """What `arrays_of` was made from."""
-    returns, lengths, states, kinds, steps = memory.read(layout)
-    return Executions(returns, lengths, states.swapaxes(0, 1), Verdicts(kinds, steps), errors)
+    returns, lengths, states, kinds, steps, margins = memory.read(layout)
+    return Executions(returns, lengths, states.swapaxes(0, 1), Verdicts(kinds, steps, margins), errors)
 
 
 def _leave_if_not(process: int) -> None:

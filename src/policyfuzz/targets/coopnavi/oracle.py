@@ -24,11 +24,16 @@ class Collisions(Composable):
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         counted = trajectories.counted
-        too_many = counted & (trajectories.signal("collisions") > self.limit)
+        collisions = trajectories.signal("collisions")
+        too_many = counted & (collisions > self.limit)
         crashed = too_many.any(axis=1)
+        margins = self.limit + 1 - np.where(counted, collisions, 0.0).max(axis=1)
         if self.excuses_finished:
-            crashed &= ~(counted & (trajectories.signal("finished") > 0)).any(axis=1)
+            finished = (counted & (trajectories.signal("finished") > 0)).any(axis=1)
+            crashed &= ~finished
+            margins = np.maximum(margins, finished)
         return Verdicts(
             kinds=np.where(crashed, 0, NONE),
             steps=np.where(crashed, too_many.argmax(axis=1), NONE),
+            margins=margins,
         )
