@@ -15,7 +15,7 @@ def run(inputs):
     return distances, distances < 0.15
 
 
-@pytest.mark.parametrize("strategy", ["mixed", "mdpfuzz", "reward", "random"])
+@pytest.mark.parametrize("strategy", ["portfolio", "mdpfuzz", "reward", "random"])
 @pytest.mark.parametrize("has_states", [True, False])
 def test_plain_arrays_are_all_that_a_strategy_needs(strategy, has_states):
     fuzzer = pf.make_fuzzer(strategy, SPACE, pf.SearchSettings(samples=100), seed=1)
@@ -46,6 +46,23 @@ def test_sequences_of_any_length_are_padded():
     assert executions.crashed.tolist() == [False, True, False]
 
 
+def test_margins_say_where_to_go_when_the_return_is_flat():
+    """A crash region of one in ten thousand, in a task that pays the same for everything else."""
+    found = {}
+    for has_margins in (True, False):
+        fuzzer, count = pf.make_fuzzer("portfolio", SPACE, seed=2), 0
+        for _ in range(40):
+            cases = fuzzer.ask(64)
+            margins = np.abs(cases.inputs - [0.31, 0.72]).max(axis=1) - 0.005
+            crashed = margins < 0
+            given = margins if has_margins else None
+            fuzzer.tell(cases, pf.Executions.of(np.zeros(len(cases)), crashed, margins=given))
+            count += int(crashed.sum())
+        found[has_margins] = count
+    assert found[True] > 20
+    assert found[False] < found[True] / 4
+
+
 def test_rows_that_could_not_be_run_are_not_learnt_from():
     fuzzer = pf.make_fuzzer("reward", SPACE, pf.SearchSettings(samples=8), seed=1)
     cases = fuzzer.ask(8)
@@ -55,7 +72,7 @@ def test_rows_that_could_not_be_run_are_not_learnt_from():
 
 
 def test_parts_of_different_lengths_are_told():
-    with pytest.raises(UsageError, match="2 returns, 3 verdicts and 3 sequences"):
+    with pytest.raises(UsageError, match="2 returns, 3 verdicts, 3 sequences of states and 3 margins"):
         pf.Executions.of([1.0, 2.0], [True, False, True])
 
 

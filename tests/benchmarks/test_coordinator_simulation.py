@@ -36,7 +36,7 @@ def test_varying_lengths_have_a_mean_of_a_second():
 
 
 def test_cost_of_a_campaign_is_split_completely():
-    cost = campaign_cost(workers=20, batch=32, shape=Shape(10, 2, 2), batches=3)
+    cost = campaign_cost(workers=20, batch=32, shape=Shape(10, 2, 2), batches=3, strategy="mdpfuzz")
     parts = (cost.search, cost.density, cost.dispatch, cost.store, cost.other)
     assert min(parts) > 0
     assert cost.total == pytest.approx(sum(parts))

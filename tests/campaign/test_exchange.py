@@ -24,7 +24,8 @@ class Instance:
 
     def __init__(self, folder: Path, target=TARGET, interval=0.0, is_new=True, **config) -> None:
         self.folder, self.target, self.interval = folder, target, interval
-        options = {"batch_size": 64, "search": SearchSettings(samples=200)} | config
+        # a strategy that keeps whatever it takes, so that nothing can get lost unnoticed
+        options = {"strategy": "reward", "batch_size": 64, "search": SearchSettings(samples=200)} | config
         if is_new:
             CampaignWriter.create(folder, CampaignConfig(target.name, **options), target.inputs).close()
         self.events: list[Event] = []
@@ -78,7 +79,7 @@ def hashes(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     instance = Instance(tmp_path_factory.mktemp("finished") / "first", seed=1)
-    assert instance.run().progress().findings
+    assert instance.run(2200).progress().findings
     return instance.folder
 
 
@@ -100,6 +101,15 @@ def test_shown_are_kept_mutants_and_distinct_findings_only(first):
     expected = cases_of(campaign.iterate("seeds", "parent IS NOT NULL"))
     expected |= cases_of(campaign.iterate("findings", "is_distinct"))
     assert shown(first.folder) == expected
+
+
+def test_findings_that_a_search_goes_on_from_are_not_shown_twice(tmp_path):
+    folder = tmp_path / "first"
+    campaign = Instance(folder, seed=1, strategy="portfolio").run(1000)
+    assert any(True for _ in campaign.iterate("seeds", "is_crash AND parent IS NOT NULL"))
+    expected = cases_of(campaign.iterate("seeds", "parent IS NOT NULL AND NOT is_crash"))
+    expected |= cases_of(campaign.iterate("findings", "is_distinct"))
+    assert shown(folder) == expected
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

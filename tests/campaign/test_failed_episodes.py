@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from policyfuzz import CampaignReader, load_target
 from policyfuzz.episode_error import NUMBERS, RAISED
@@ -50,7 +51,7 @@ def test_errors_follow_their_rows():
     assert executions[executions.sound].errors == {}
 
 
-@pytest.mark.parametrize("strategy", ["mixed", "mdpfuzz", "reward", "random"])
+@pytest.mark.parametrize("strategy", ["portfolio", "mdpfuzz", "reward", "random"])
 def test_campaign_goes_on_and_keeps_input_and_traceback(run_campaign, strategy):
     campaign = run_campaign("faulty_targets:brittle", strategy=strategy)
     failed = campaign.failed_episodes()
@@ -67,6 +68,18 @@ def test_campaign_goes_on_and_keeps_input_and_traceback(run_campaign, strategy):
             "ZeroDivisionError: one bad start" if is_low else "the reward is NaN at step 3"
         )
     assert all(row["x"] <= 0.9 for row in campaign.iterate("seeds"))
+
+
+@pytest.mark.parametrize("strategy", ["portfolio", "random"])
+def test_sample_that_could_not_be_run_is_no_draw_that_passed(run_campaign, strategy):
+    campaign = run_campaign("faulty_targets:brittle", strategy=strategy)
+    progress, failed = campaign.progress(), campaign.failed_episodes()
+    kinds = progress.samples + progress.mutants + progress.findings + progress.flaky
+    not_counted = progress.executions - kinds
+    samples = sum(one.purpose in ("sample", "explore") for one in failed)
+    assert not_counted - samples in range(9), "the rest are replays of the health check"
+    # crashes lie below 0.1 and errors above 0.9
+    assert binomtest(progress.sample_crashes, progress.samples, 1 / 9).pvalue > 1e-3
 
 
 def test_same_campaign_has_the_same_errors(run_campaign):

@@ -53,6 +53,7 @@ def test_finding_is_flaky_and_not_counted_when_second_run_differs(run_campaign):
     assert statuses.count("flaky") > 0
     assert campaign.progress().findings == statuses.count("confirmed")
     assert campaign.progress().flaky == statuses.count("flaky")
+    assert campaign.progress().sample_crashes == len(statuses), "a crash by chance is a failure all the same"
 
 
 def test_policy_that_always_crashes_is_noticed_with_small_batches(tmp_path, monkeypatch):

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,17 @@ def test_json_summary_has_all_that_is_promised(cli):
     summary = json.loads(out)
     assert code == 1
     assert summary["target"] == RIPPLE
-    assert (summary["strategy"], summary["seed"], summary["executions"]) == ("mixed", 4, 2000)
+    assert (summary["strategy"], summary["seed"], summary["executions"]) == ("portfolio", 4, 2000)
     assert summary["findings"] >= summary["distinct_findings"] > 0
     assert 0 < summary["valid_rate"] <= 1
     assert summary["seconds"] > 0
     assert summary["executions_per_second"] > 0
     assert set(summary["time_split"]) == {"simulate", "validate", "density", "search", "store"}
     assert (summary["stop_reason"], summary["campaign"]) == ("max-execs", "c")
+    estimate = summary["failure_probability"]
+    assert set(estimate) == {"probability", "low", "high", "draws", "crashes"}
+    assert (estimate["draws"], estimate["crashes"]) == (summary["samples"], summary["sample_crashes"])
+    assert 0 < estimate["low"] < estimate["probability"] < estimate["high"] < 0.1
 
 
 def test_exit_code_is_zero_when_nothing_is_found(cli):
@@ -45,6 +50,16 @@ def test_screen_ui_draws_without_a_terminal(cli):
 def test_human_summary_ends_with_the_command_that_replays(cli):
     _, out, _ = cli("fuzz", RIPPLE, "--max-execs", 2000, "--ui", "none")
     assert "policyfuzz replay campaigns/ripple-dimensions=3-probability=0.01-1 1" in out
+
+
+def test_human_summary_says_how_likely_a_failure_is(cli):
+    _, out, _ = cli("fuzz", RIPPLE, "--max-execs", 2000, "--ui", "none")
+    line = next(line for line in out.splitlines() if line.startswith("failure probability"))
+    assert re.search(
+        r"[\d.]+% of valid, solvable inputs \(95 %: [\d.]+% to [\d.]+%\), from [\d,]+ random", line
+    )
+    _, out, _ = cli("fuzz", "ripple:probability=1e-9", "--max-execs", 500, "--ui", "none")
+    assert re.search(r"failure probability +at most [\d.]+% of valid, solvable inputs \(95 %\): none of", out)
 
 
 def test_folders_are_numbered_when_none_is_given(cli, tmp_path):
@@ -130,7 +145,7 @@ def test_existing_campaign_is_not_overwritten(cli, campaign):
     ("options", "change"),
     [
         (["--seed", "9"], "seed was 0, now 9"),
-        (["--strategy", "random"], "strategy was 'mixed', now 'random'"),
+        (["--strategy", "random"], "strategy was 'portfolio', now 'random'"),
         (["--samples", "5"], "search.samples was 1000, now 5"),
     ],
 )

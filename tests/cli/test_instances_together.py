@@ -74,10 +74,10 @@ def sent(folder: Path) -> set[tuple]:
 
 @pytest.mark.slow
 def test_two_instances_exchange_while_one_is_killed_again_and_again(instance, tmp_path):
-    limits = {"mixed": 100_000, "fresh": 50_000}
-    mixed = ["--max-execs", limits["mixed"], "--seed", 1, "-o", "mixed"]
+    limits = {"plain": 100_000, "fresh": 50_000}
+    plain = ["--max-execs", limits["plain"], "--seed", 1, "-o", "plain", "--strategy", "reward"]
     fresh = ["--max-execs", limits["fresh"], "--seed", 2, "-o", "fresh", "--strategy", "mdpfuzz"]
-    first, second = instance(*mixed), instance(*fresh)
+    first, second = instance(*plain), instance(*fresh)
     folder = tmp_path / "shared" / "fresh"
     for _ in range(3):
         before = imports(folder)
@@ -88,7 +88,7 @@ def test_two_instances_exchange_while_one_is_killed_again_and_again(instance, tm
     for process in (first, second):
         _, err = process.communicate()
         assert process.returncode == 1, err
-    for name, other in (("mixed", "fresh"), ("fresh", "mixed")):
+    for name, other in (("plain", "fresh"), ("fresh", "plain")):
         campaign = CampaignReader(tmp_path / "shared" / name)
         progress = campaign.progress()
         found = list(campaign.iterate("findings", "origin IS NOT NULL"))
@@ -103,7 +103,8 @@ def test_two_instances_exchange_while_one_is_killed_again_and_again(instance, tm
 
 @pytest.mark.slow
 def test_instances_that_start_at_once_get_seeds_and_folders_of_their_own(instance, tmp_path):
-    started = [instance("--max-execs", 300, "--strategy", name) for name in ("mixed", "mixed", "random")]
+    strategies = ("portfolio", "portfolio", "random")
+    started = [instance("--max-execs", 300, "--strategy", name) for name in strategies]
     for process in started:
         _, err = process.communicate()
         assert process.returncode in (0, 1), err
@@ -187,4 +188,4 @@ def test_given_seed_that_is_taken_gets_a_folder_of_its_own(cli, tmp_path):
         arguments = ["--sync", "shared", "--seed", 7, "--max-execs", 300, "--ui", "none"]
         assert cli("fuzz", RIPPLE, *arguments)[0] in (0, 1)
     names = sorted(path.name for path in (tmp_path / "shared").iterdir())
-    assert [name.partition("mixed")[2] for name in names] == ["-7", "-7-2"]
+    assert [name.partition("portfolio")[2] for name in names] == ["-7", "-7-2"]

@@ -9,13 +9,9 @@ some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 
 def entries(rng, count):
     """Inputs (count, 3) and all columns."""
-    columns = {
-        "parent": rng.integers(-1, 50, count),
-        "return": rng.normal(size=count),
-        "energy": np.where(rng.random(count) < 0.3, np.nan, rng.exponential(size=count)),
-        "case_seed": rng.integers(0, 2**63, count, dtype=np.uint64),
-        "log_density": rng.normal(size=count),
-    }
+    columns = {name: rng.normal(scale=50, size=count).astype(kind) for name, kind in COLUMNS.items()}
+    columns["case_seed"] = rng.integers(0, 2**63, count, dtype=np.uint64)
+    columns["energy"] = np.where(rng.random(count) < 0.3, np.nan, rng.exponential(size=count))
     return rng.normal(size=(count, 3)), columns
 
 

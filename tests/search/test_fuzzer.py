@@ -10,8 +10,10 @@ from policyfuzz.executions import Executions
 from policyfuzz.inputs import Angle, InputSpace, Real
 from policyfuzz.oracles import NONE, Verdicts
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.fuzzer import Fuzzer, Parts
+from policyfuzz.search.energy import EnergyTactic
+from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.guides import FreshnessGuide, ReturnGuide
+from policyfuzz.search.tactic import RandomTactic
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 
@@ -36,8 +38,10 @@ def simulate(cases):
 
 def fuzzer_with(guides=("return", "freshness"), seed=0, **parts):
     made = {"return": ReturnGuide, "freshness": lambda: FreshnessGuide(DensitySettings(components=2))}
+    if not guides:
+        return Fuzzer(SPACE, solvable, RandomTactic(), seed)
     options = {"samples": 30} | parts
-    return Fuzzer(SPACE, solvable, Parts(tuple(made[name]() for name in guides), **options), seed)
+    return Fuzzer(SPACE, solvable, EnergyTactic(tuple(made[name]() for name in guides), **options), seed)
 
 
 def drive(fuzzer, batches, size=20, run=simulate):
@@ -273,7 +277,7 @@ def test_search_goes_on_without_an_entry_when_that_has_no_good_neighbour():
         constraint=lambda inputs: (inputs[:, 0] > 0.5) | (inputs[:, 0] == 0.25),
         sampler=island_first,
     )
-    fuzzer = Fuzzer(space, None, Parts((ReturnGuide(),), samples=5))
+    fuzzer = Fuzzer(space, None, EnergyTactic((ReturnGuide(),), samples=5))
 
     def run(cases):
         nothing = np.full(len(cases), NONE)
@@ -327,15 +331,15 @@ def test_a_restored_fuzzer_continues_identically(guides, exact, batches):
 def test_threshold_and_fresh_share_are_those_of_the_freshness_guide():
     fuzzer = fuzzer_with()
     drive(fuzzer, 6)
-    guide = fuzzer.parts.guides[1]
-    assert (fuzzer.threshold, fuzzer.fresh_share) == (guide.threshold, guide.fresh_share)
-    assert np.isfinite(fuzzer.threshold)
+    guide = fuzzer.tactic.guides[1]
+    assert (fuzzer.tactic.threshold, fuzzer.tactic.fresh_share) == (guide.threshold, guide.fresh_share)
+    assert np.isfinite(fuzzer.tactic.threshold)
 
 
 def test_threshold_and_fresh_share_are_unknown_when_there_is_no_freshness_guide():
     fuzzer = fuzzer_with(guides=("return",))
-    assert np.isnan(fuzzer.threshold)
-    assert np.isnan(fuzzer.fresh_share)
+    assert np.isnan(fuzzer.tactic.threshold)
+    assert np.isnan(fuzzer.tactic.fresh_share)
 
 
 def test_a_share_of_later_batches_is_sampled_when_exploring():

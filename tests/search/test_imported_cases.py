@@ -39,7 +39,7 @@ def tell_with(fuzzer, others):
 
 
 @pytest.mark.parametrize("sensitivity", ["lineage", "exact"])
-@pytest.mark.parametrize("strategy", ["mdpfuzz", "mixed", "reward"])
+@pytest.mark.parametrize("strategy", ["mdpfuzz", "reward"])
 def test_import_is_kept_without_a_parent_unless_it_crashed(strategy, sensitivity):
     fuzzer, others = warm_fuzzer(strategy, sensitivity), imports(16)
     asked, told = tell_with(fuzzer, others)

@@ -8,13 +8,17 @@ from policyfuzz.search.strategies import STRATEGIES, find_strategy, make_fuzzer,
 
 MODULE = """
 from policyfuzz import Strategy
+from policyfuzz.search.energy import EnergyTactic
 from policyfuzz.search.guides import ReturnGuide
 
-greedy = Strategy("half return, half random", lambda settings, clock: (ReturnGuide(),), explored_share=0.25)
-mixed = greedy
+def tactic(settings, clock):
+    return EnergyTactic((ReturnGuide(),), settings.samples, explored_share=0.25)
+
+greedy = Strategy("a quarter random", tactic)
+reward = greedy
 number = 3
 """
-ENTRIES = {"greedy": "greedy", "mixed": "mixed", "number": "number", "gone": "gone"}
+ENTRIES = {"greedy": "greedy", "reward": "reward", "number": "number", "gone": "gone"}
 
 
 @pytest.fixture
@@ -36,12 +40,12 @@ def test_strategy_of_a_package_runs_a_campaign(run_campaign):
     campaign = run_campaign("ripple:dimensions=2,probability=0.01", strategy="greedy", executions=3000)
     assert campaign.config.strategy == "greedy"
     assert campaign.progress().findings
-    assert make_fuzzer("greedy", load_target("ripple")).parts.explored_share == 0.25
+    assert make_fuzzer("greedy", load_target("ripple")).tactic.explored_share == 0.25
 
 
 @pytest.mark.usefixtures("package")
 def test_built_in_strategy_goes_before_one_of_the_same_name():
-    assert find_strategy("mixed") is STRATEGIES["mixed"]
+    assert find_strategy("reward") is STRATEGIES["reward"]
     assert strategy_names() == (*STRATEGIES, "gone", "greedy", "number")
 
 

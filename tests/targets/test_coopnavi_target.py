@@ -50,6 +50,14 @@ def test_finished_episode_is_excused_unless_the_oracle_says_otherwise():
     assert Collisions(5, False).judge(episodes).steps.tolist() == [1, 1]
 
 
+def test_margin_is_how_many_collisions_are_missing_and_above_zero_when_excused():
+    episodes = trajectories([[0, 1, 2], [0, 6, 8], [0, 6, 8]], [[0, 0, 0], [0, 0, 0], [0, 0, 1]])
+    missing, crashed, excused = Collisions(5, True).judge(episodes).margins
+    assert missing == 4
+    assert crashed <= 0 < excused
+    assert Collisions(5, False).judge(episodes).margins.tolist() == [4, -2, -2]
+
+
 def test_collisions_behind_the_end_do_not_count():
     episode = trajectories([[0, 0, 9]], [[0, 0, 0]])
     ended = Trajectories(episode.signals, episode.names, episode.rewards, np.array([2]))

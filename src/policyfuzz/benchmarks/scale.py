@@ -6,16 +6,19 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.measurement import Measurement, Track
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.records import BatchRecord, Progress
 from policyfuzz.campaign.writer import CampaignWriter
+from policyfuzz.search.cells import BEHAVIOUR_CELLS
 from policyfuzz.search.corpus import COLUMNS
-from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.search.strategies import DEFAULT_STRATEGY, make_fuzzer
 from policyfuzz.target import Runner, Target
 from policyfuzz.targets.registry import load_target
 
@@ -33,25 +36,10 @@ def run(track: Track) -> list[Measurement]:
     for _ in track(range(1), f"campaign of {_EPISODES:,} episodes"):
         peak = _peak_memory()
     target = load_target("acasxu")
-    _cost_per_episode(target, SIZES[0])  # compiles
     lines: list[Measurement] = []
-    first = 0.0
-    for size in track(SIZES, "corpus sizes"):
-        cost, own_cost = _cost_per_episode(target, size)
-        first = first or cost
-        ratio = cost / first
-        lines.append(
-            Measurement(
-                f"episode with {size:,} seeds",
-                cost * 1e6,
-                "µs",
-                f"with {SIZES[0]:,} seeds",
-                ratio,
-                f"<= {_FLAT} x",
-                ratio <= _FLAT,
-            )
-        )
-        lines.append(Measurement("  of which all but the episode itself", own_cost * 1e6, "µs"))
+    for strategy in (DEFAULT_STRATEGY, "mdpfuzz"):
+        _cost_per_episode(target, strategy, SIZES[0])  # compiles
+        lines += _costs(target, strategy, track)
     lines.append(
         Measurement(
             f"peak memory of {_EPISODES:,} episodes",
@@ -64,9 +52,32 @@ def run(track: Track) -> list[Measurement]:
     return lines
 
 
-def _cost_per_episode(target: Target, size: int) -> tuple[float, float]:
+def _costs(target: Target, strategy: str, track: Track) -> list[Measurement]:
+    """What an episode costs with more and more seeds."""
+    lines: list[Measurement] = []
+    first = 0.0
+    for size in track(SIZES, f"corpus sizes, {strategy}"):
+        cost, own_cost = _cost_per_episode(target, strategy, size)
+        first = first or cost
+        ratio = cost / first
+        lines.append(
+            Measurement(
+                f"{strategy}: episode with {size:,} seeds",
+                cost * 1e6,
+                "µs",
+                f"with {SIZES[0]:,} seeds",
+                ratio,
+                f"<= {_FLAT} x",
+                ratio <= _FLAT,
+            )
+        )
+        lines.append(Measurement("  of which all but the episode itself", own_cost * 1e6, "µs"))
+    return lines
+
+
+def _cost_per_episode(target: Target, strategy: str, size: int) -> tuple[float, float]:
     """Seconds per episode in all, and without running it, when the corpus holds `size` seeds."""
-    fuzzer, runner = make_fuzzer("mdpfuzz", target), Runner(target)
+    fuzzer, runner = make_fuzzer(strategy, target), Runner(target)
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         store = CampaignWriter.create(Path(folder), CampaignConfig(target.name), target.inputs)
@@ -75,19 +86,16 @@ def _cost_per_episode(target: Target, size: int) -> tuple[float, float]:
             fuzzer.tell(cases, runner(cases.inputs, cases.seeds))
         missing = size - len(fuzzer.corpus)
         _, inputs = fuzzer.validator.fill(missing, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
-        columns = {
-            "parent": np.full(missing, -1),
-            "case_seed": rng.integers(0, 2**63, missing, dtype=np.uint64),
-            "return": rng.random(missing),
-            "energy": rng.random(missing),
-            "log_density": rng.random(missing),
-        }
+        columns = _made_up(rng, missing)
         fuzzer.corpus.append(inputs, columns)
+        fuzzer.restore(fuzzer.state(), fuzzer.corpus)  # whatever is derived from the corpus
         store.commit(BatchRecord(Progress(batch=1), seed_inputs=inputs, seed_columns=columns))
         total = running = 0.0
+        episodes = 0
         for batch in range(2, _BATCHES + 2):
             started = time.perf_counter()
             cases = fuzzer.ask(target.batch_size)
+            episodes += len(cases)
             run_from = time.perf_counter()
             executions = runner(cases.inputs, cases.seeds)
             running += time.perf_counter() - run_from
@@ -103,8 +111,22 @@ def _cost_per_episode(target: Target, size: int) -> tuple[float, float]:
             store.commit(record)
             total += time.perf_counter() - started
         store.close()
-    episodes = _BATCHES * target.batch_size
     return total / episodes, (total - running) / episodes
+
+
+def _made_up(rng: np.random.Generator, count: int) -> dict[str, NDArray[Any]]:
+    """Columns of `count` corpus entries, of which one in a hundred is a finding."""
+    return {
+        "parent": np.full(count, -1),
+        "case_seed": rng.integers(0, 2**63, count, dtype=np.uint64),
+        "return": rng.random(count),
+        "energy": rng.random(count),
+        "log_density": rng.random(count),
+        "distance": rng.random(count),
+        "tie_break": rng.random(count),
+        "is_crash": rng.random(count) < 0.01,
+        "niche": rng.integers(0, BEHAVIOUR_CELLS, count),
+    }
 
 
 def _peak_memory() -> float:
@@ -113,8 +135,6 @@ def _peak_memory() -> float:
         arguments = [
             "fuzz",
             "acasxu",
-            "--strategy",
-            "mdpfuzz",
             "--max-execs",
             str(_EPISODES),
             "--ui",

@@ -20,7 +20,7 @@ from policyfuzz.campaign.records import Progress
 from policyfuzz.executors.choice import INLINE, PROCESSES, RAY, ExecutorChoice
 from policyfuzz.executors.protocol import Executor, Workforce
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.strategies import SearchSettings
+from policyfuzz.search.strategies import DEFAULT_STRATEGY, SearchSettings
 from policyfuzz.target import Target
 from policyfuzz.targets.registry import load_target
 from policyfuzz.timing import TimeSplit
@@ -76,7 +76,7 @@ def _rate(target: Target, choice: ExecutorChoice) -> float:
             seen.append(event.progress)
 
     search = SearchSettings(samples=_SAMPLES)
-    run_campaign(target, _EPISODES, "mixed", search, choice, listen)
+    run_campaign(target, _EPISODES, DEFAULT_STRATEGY, search, choice, listen)
     first, last = seen[0], seen[-1]
     return (last.executions - first.executions) / (last.seconds - first.seconds)
 

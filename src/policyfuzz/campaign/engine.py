@@ -27,8 +27,9 @@ from policyfuzz.executors.protocol import Executor, MakeExecutor, TimeIsUp
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing
-from policyfuzz.search.fuzzer import Fuzzer, Told
+from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.search.tactic import Told
 from policyfuzz.target import Target
 from policyfuzz.timing import TimeSplit
 
@@ -69,7 +70,7 @@ class Campaign:
         self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
         self._confirmations = Confirmations(len(space.dimensions))
         self._packing = Packing(config.distinct_radius, space.periods)
-        self._imports = Imports(len(space.dimensions), wants_entries=bool(self._fuzzer.parts.guides))
+        self._imports = Imports(len(space.dimensions), wants_entries=self._fuzzer.learns)
 
     @property
     def progress(self) -> Progress:
@@ -232,13 +233,15 @@ class Campaign:
 
     def _judge(self, cases: Cases, executions: Executions) -> list[Verdict]:
         """Judge the findings whose second run this was."""
-        verdicts, imported = [], 0
-        for number, status in self._confirmations.judge(cases, executions):
-            finding = self._findings.pop(number)
-            unit = self.target.inputs.to_unit(finding.input[None])
-            is_distinct = status == CONFIRMED and bool(self._packing.add(unit)[0])
-            imported += status == CONFIRMED and finding.origin is not None
-            verdicts.append((number, status, is_distinct))
+        judged = self._confirmations.judge(cases, executions)
+        findings = [self._findings.pop(number) for number, _ in judged]
+        confirmed = [row for row, (_, status) in enumerate(judged) if status == CONFIRMED]
+        is_distinct = np.zeros(len(judged), np.bool_)
+        if confirmed:
+            inputs = np.array([findings[row].input for row in confirmed])
+            is_distinct[confirmed] = self._packing.add(self.target.inputs.to_unit(inputs))
+        verdicts = [(*one, bool(new)) for one, new in zip(judged, is_distinct, strict=True)]
+        imported = sum(findings[row].origin is not None for row in confirmed)
         self._ledger.count_verdicts(verdicts, imported)
         return verdicts
 

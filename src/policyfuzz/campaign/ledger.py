@@ -12,7 +12,8 @@ from policyfuzz.episode_error import CRASHED, HUNG
 from policyfuzz.executions import Executions
 from policyfuzz.executors.protocol import Workforce
 from policyfuzz.search.cases import Cases, Purpose
-from policyfuzz.search.fuzzer import Fuzzer, Told
+from policyfuzz.search.fuzzer import Fuzzer
+from policyfuzz.search.tactic import Told
 
 
 @dataclass(slots=True)
@@ -40,8 +41,13 @@ class Ledger:
         self.count_failures(replayed)
 
     def count(self, cases: Cases, executions: Executions) -> None:
-        """Count what the search asked for, and what was imported."""
+        """Count what the search asked for, and what was imported.
+
+        A sample that could not be run is a failure only: nobody knows whether it would have crashed. One that
+        crashed counts whatever its second run will be like: a crash by chance is as likely as it is seen.
+        """
         now, crashed = self.progress, executions.crashed
+        is_known = executions.sound | crashed
         is_sample = np.isin(cases.purposes, (Purpose.SAMPLE, Purpose.EXPLORE))
         is_import = cases.purposes == Purpose.IMPORT
         is_mutant = ~(is_sample | is_import)
@@ -50,7 +56,7 @@ class Ledger:
             batch=now.batch + 1,
             seconds=self.seconds,
             executions=now.executions + len(cases),
-            samples=now.samples + int(np.count_nonzero(is_sample)),
+            samples=now.samples + int(np.count_nonzero(is_known & is_sample)),
             sample_crashes=now.sample_crashes + int(np.count_nonzero(crashed & is_sample)),
             mutants=now.mutants + int(np.count_nonzero(is_mutant)),
             mutant_crashes=now.mutant_crashes + int(np.count_nonzero(crashed & is_mutant)),
@@ -91,8 +97,8 @@ class Ledger:
             drawn=validator.drawn,
             invalid=validator.invalid,
             unsolvable=validator.unsolvable,
-            fresh_share=fuzzer.fresh_share,
-            fresh_threshold=fuzzer.threshold,
+            fresh_share=fuzzer.tactic.fresh_share,
+            fresh_threshold=fuzzer.tactic.threshold,
         )
 
     def note_effort(self, spent: Mapping[str, float], workforce: Workforce) -> None:

@@ -69,7 +69,7 @@ class Outbox:
         newer = f"id > {self._findings} AND is_distinct AND origin IS NULL"
         findings = list(self.store.latest("findings", newer, _MOST))
         # a sample says nothing that others would not sample themselves
-        newer = f"id >= {self._entries} AND parent IS NOT NULL AND origin IS NULL"
+        newer = f"id >= {self._entries} AND parent IS NOT NULL AND NOT is_crash AND origin IS NULL"
         entries = list(self.store.latest("seeds", newer, _MOST))
         if findings or entries:
             write_parcel(self.store.folder, self._parcels + 1, self._packed(findings, entries))

@@ -7,7 +7,7 @@ LOCK_NAME = "writer.lock"
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
 #: Raised when an older file can no longer be read.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
@@ -46,6 +46,10 @@ SEED_COLUMNS = {
     "return": "REAL NOT NULL",
     "energy": "REAL",
     "log_density": "REAL",
+    "distance": "REAL",  # how far it stayed from a crash, NULL where the search does not look
+    "tie_break": "REAL",  # counts where distances are equal
+    "is_crash": "INTEGER NOT NULL",  # 1: a finding that the search goes on from
+    "niche": "INTEGER NOT NULL",  # cell of its behaviour
     "batch": "INTEGER NOT NULL",
     "seconds": "REAL NOT NULL",
     "origin": "TEXT",  # instance it was taken from, NULL for what was kept here

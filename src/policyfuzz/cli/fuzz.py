@@ -36,7 +36,7 @@ the number of workers."""
 
 @click.command(epilog=EPILOG)
 @asks_for_target
-@click.option("--strategy", help="How to search: mixed (default), mdpfuzz, reward or random.")
+@click.option("--strategy", help="How to search: portfolio (default), mdpfuzz, reward or random.")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
 @click.option("--max-findings", type=int, help="Stop once at least this many findings are confirmed.")

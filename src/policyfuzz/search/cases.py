@@ -1,7 +1,7 @@
 """Cases: inputs that the search wants to be run, and why."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 #: `Cases.parents` of a case that comes from no corpus entry.
 NO_PARENT = -1
+_FIELDS = ("inputs", "seeds", "parents", "purposes", "emitters")
 
 
 class Purpose(IntEnum):
@@ -32,23 +33,24 @@ class Cases:
     #: (n,) corpus entry (of a CONFIRM: finding; of an IMPORT: instance), NO_PARENT where there is none
     parents: NDArray[np.int64]
     purposes: NDArray[np.int64]  #: (n,) values of Purpose
+    #: (n,) which part of the search proposed it, by a number that only this part understands
+    emitters: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.emitters) != len(self.purposes):
+            object.__setattr__(self, "emitters", np.zeros(len(self.purposes), np.int64))
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> "Cases":
         """The cases at `rows`: positions, a mask or a slice."""
-        return Cases(self.inputs[rows], self.seeds[rows], self.parents[rows], self.purposes[rows])
+        return Cases(*(getattr(self, name)[rows] for name in _FIELDS))
 
     @staticmethod
     def concatenate(parts: Sequence["Cases"]) -> "Cases":
         """All cases of `parts`, one after another."""
-        return Cases(
-            np.concatenate([part.inputs for part in parts]),
-            np.concatenate([part.seeds for part in parts]),
-            np.concatenate([part.parents for part in parts]),
-            np.concatenate([part.purposes for part in parts]),
-        )
+        return Cases(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
 
     @staticmethod
     def of(
@@ -60,14 +62,18 @@ class Cases:
         """Cases of one purpose."""
         return Cases(inputs, seeds, parents, np.full(len(inputs), int(purpose), np.int64))
 
+    def by(self, emitters: NDArray[np.int64]) -> "Cases":
+        """The same, proposed by `emitters` (n,)."""
+        return replace(self, emitters=emitters)
+
     def state(self, prefix: str) -> dict[str, NDArray[Any]]:
         """All of it as arrays whose names start with `prefix`."""
-        return {f"{prefix}{name}": getattr(self, name) for name in ("inputs", "seeds", "parents", "purposes")}
+        return {f"{prefix}{name}": getattr(self, name) for name in _FIELDS}
 
     @staticmethod
     def from_state(state: Mapping[str, NDArray[Any]], prefix: str) -> "Cases":
         """The cases that `state` turned into arrays."""
-        return Cases(*(state[f"{prefix}{name}"] for name in ("inputs", "seeds", "parents", "purposes")))
+        return Cases(*(state[f"{prefix}{name}"] for name in _FIELDS))
 
     @staticmethod
     def none(dimensions: int) -> "Cases":

@@ -15,6 +15,10 @@ COLUMNS: Mapping[str, type] = {
     "return": np.float64,
     "energy": np.float64,  #: sensitivity: the weight with which it is chosen; NaN until measured
     "log_density": np.float64,  #: per state when it was kept; NaN where no density is used
+    "distance": np.float64,  #: from a crash, see `nearness`; NaN where nobody looks
+    "tie_break": np.float64,  #: counts where distances are equal
+    "is_crash": np.bool_,  #: True for a finding, which some searches change as well
+    "niche": np.int64,  #: cell of its behaviour; 0 where nobody looks
 }
 
 

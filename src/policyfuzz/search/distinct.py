@@ -29,21 +29,40 @@ class Packing:
         """Add the points `unit` (n, d) in order where they fit; (n,) True where one did."""
         # a periodic coordinate must be below its period for the tree
         unit = np.where(self.periods > 0, unit % 1.0, unit)
-        return np.array([self._add_one(point) for point in unit], np.bool_)
+        # in pieces, so that what is new is compared through a tree before long
+        pieces = [self._add(unit[start : start + _TAIL]) for start in range(0, len(unit), _TAIL)]
+        return np.concatenate([np.empty(0, np.bool_), *pieces])
 
-    def _add_one(self, point: NDArray[np.float64]) -> bool:
-        if self._tail:
-            apart = np.abs(np.array(self._tail) - point)
-            apart = np.where(self.periods > 0, np.minimum(apart, 1 - apart), apart)
-            if ((apart**2).sum(axis=1) < self.radius**2).any():
-                return False
-        for tree in self._trees:
-            if np.isfinite(tree.query(point, distance_upper_bound=self.radius)[0]):
-                return False
-        self._tail.append(point)
-        if len(self._tail) == _TAIL:
+    def _add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
+        fits = self._is_free(unit)
+        new: list[NDArray[np.float64]] = []
+        for row in np.flatnonzero(fits).tolist():
+            if new and self._is_near(unit[row], np.array(new)):
+                fits[row] = False
+            else:
+                new.append(unit[row])
+        self._tail += new
+        if len(self._tail) >= _TAIL:
             self._plant()
-        return True
+        return fits
+
+    def _is_free(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """(n,) True where no point that was added before is near `unit` (n, d)."""
+        free = np.ones(len(unit), np.bool_)
+        for tree in self._trees:
+            rows = np.flatnonzero(free)
+            free[rows] = np.isinf(tree.query(unit[rows], distance_upper_bound=self.radius)[0])
+        if self._tail:
+            tail = np.array(self._tail)
+            rows = np.flatnonzero(free)
+            free[rows] = [not self._is_near(point, tail) for point in unit[rows]]
+        return free
+
+    def _is_near(self, point: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+        """True where one of `others` (m, d) is within the radius of `point` (d,)."""
+        apart = np.abs(others - point)
+        apart = np.where(self.periods > 0, np.minimum(apart, 1 - apart), apart)
+        return bool(((apart**2).sum(axis=1) < self.radius**2).any())
 
     def _plant(self) -> None:
         """Put the tail into a tree, together with all trees that are no larger."""

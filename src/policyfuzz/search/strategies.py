@@ -12,8 +12,11 @@ from importlib.metadata import entry_points
 from policyfuzz.density.sequence import DensitySettings
 from policyfuzz.errors import UsageError, blamed_on, unknown_name
 from policyfuzz.inputs import InputSpace
-from policyfuzz.search.fuzzer import Fuzzer, Parts
-from policyfuzz.search.guides import FreshnessGuide, FreshnessSettings, Guide, ReturnGuide
+from policyfuzz.search.energy import EnergyTactic
+from policyfuzz.search.fuzzer import Fuzzer
+from policyfuzz.search.guides import FreshnessGuide, FreshnessSettings, ReturnGuide
+from policyfuzz.search.portfolio import SAMPLES, PortfolioTactic
+from policyfuzz.search.tactic import RandomTactic, Tactic
 from policyfuzz.target import Target
 from policyfuzz.timing import TimeSplit
 
@@ -45,27 +48,38 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A recipe: which guides it has, made afresh for every fuzzer."""
+    """A recipe: the tactic, made afresh for every fuzzer."""
 
     summary: str
-    guides: Callable[[SearchSettings, TimeSplit], tuple[Guide, ...]]
-    explored_share: float = 0.0  #: of every batch after the first samples that is sampled, not changed
+    tactic: Callable[[SearchSettings, TimeSplit], Tactic]
 
 
-def _return_and_freshness(settings: SearchSettings, clock: TimeSplit) -> tuple[Guide, ...]:
-    return ReturnGuide(), FreshnessGuide(settings.density, settings.freshness, clock)
+def _portfolio(settings: SearchSettings, _clock: TimeSplit) -> Tactic:
+    return PortfolioTactic(min(settings.samples, SAMPLES))
+
+
+def _mdpfuzz(settings: SearchSettings, clock: TimeSplit) -> Tactic:
+    guides = ReturnGuide(), FreshnessGuide(settings.density, settings.freshness, clock)
+    return EnergyTactic(guides, settings.samples, settings.sensitivity == "exact")
+
+
+def _reward(settings: SearchSettings, _clock: TimeSplit) -> Tactic:
+    return EnergyTactic((ReturnGuide(),), settings.samples, settings.sensitivity == "exact")
 
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "mixed": Strategy("half mdpfuzz, half random", _return_and_freshness, explored_share=0.5),
+    "portfolio": Strategy(
+        "climbs to new crash regions and walks through known ones; a bandit shares out the episodes",
+        _portfolio,
+    ),
     "mdpfuzz": Strategy(
         "the paper's: small noise by energy; keeps what earns less or shows a fresh state sequence",
-        _return_and_freshness,
+        _mdpfuzz,
     ),
-    "reward": Strategy("as mdpfuzz, without freshness", lambda _settings, _clock: (ReturnGuide(),)),
-    "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: ()),
+    "reward": Strategy("as mdpfuzz, without freshness", _reward),
+    "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: RandomTactic()),
 }
-DEFAULT_STRATEGY = "mixed"
+DEFAULT_STRATEGY = "portfolio"
 GROUP = "policyfuzz.strategies"
 
 
@@ -102,12 +116,7 @@ def make_fuzzer(
     """The fuzzer of the named `strategy` for the inputs of `target`, or for an input space alone."""
     recipe = find_strategy(strategy)
     settings, clock = settings or SearchSettings(), clock or TimeSplit()
-    parts = Parts(
-        guides=recipe.guides(settings, clock),
-        samples=settings.samples,
-        probes_mutants=settings.sensitivity == "exact",
-        explored_share=recipe.explored_share,
-    )
+    tactic = recipe.tactic(settings, clock)
     if isinstance(target, InputSpace):
-        return Fuzzer(target, None, parts, seed, clock)
-    return Fuzzer(target.inputs, target.solvable, parts, seed, clock)
+        return Fuzzer(target, None, tactic, seed, clock)
+    return Fuzzer(target.inputs, target.solvable, tactic, seed, clock)

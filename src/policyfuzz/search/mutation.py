@@ -1,0 +1,123 @@
+"""Ways to change inputs in the unit cube, for dimensions of every kind."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.inputs import Choice, InputSpace, Integer, Seed
+
+Unit = NDArray[np.float64]
+
+#: Shares of the dimensions that are changed, each as often as the others; one dimension always is.
+_MASKS = np.array([1.0, 0.5, 0.0])
+#: Most of the values without an order that are changed at once.
+_MOST_REDRAWN = 0.7
+#: Small noise on inputs that are put together from others, so that no dimension is ever lost.
+_TREMBLE = 0.001
+#: How far children go beyond the neighbours of their parent, and how much that varies, as a logarithm.
+_REACH = 0.7
+#: Neighbours among which directions are looked for, per dimension; and of these that each child mixes.
+_NEIGHBOURS, _MIXED = 2, 0.5
+
+
+@dataclass(slots=True)
+class Mutator:
+    """Changes points of the unit cube; real coordinates are reflected at its walls, or wrap round."""
+
+    space: InputSpace
+    _wraps: NDArray[np.bool_] = field(init=False)  #: (d,)
+    _has_order: NDArray[np.bool_] = field(
+        init=False
+    )  #: (d,) False where neighbouring values are no neighbours
+    _levels: NDArray[np.float64] = field(init=False)  #: (d,) number of values, infinite for real numbers
+
+    def __post_init__(self) -> None:
+        kinds = self.space.dimensions
+        self._wraps = self.space.periods > 0
+        self._has_order = np.array([not isinstance(kind, Choice | Seed) for kind in kinds])
+        is_whole = [isinstance(kind, Choice | Seed | Integer) for kind in kinds]
+        self._levels = np.array(
+            [
+                kind.high - kind.low + 1 if whole else np.inf
+                for kind, whole in zip(kinds, is_whole, strict=True)
+            ]
+        )
+
+    def inputs(self, unit: Unit, parents: Unit, parent_inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inputs at `unit` (n, d); exactly those of the parents where a coordinate is still theirs."""
+        return np.where(unit == parents, parent_inputs, self.space.from_unit(unit))
+
+    def jump(self, unit: Unit, scale: NDArray[np.float64], rng: np.random.Generator) -> Unit:
+        """`unit` (n, d) with Gaussian noise of `scale` (n,) in some of its dimensions."""
+        noise = rng.normal(size=unit.shape) * scale[:, None]
+        steps = np.isfinite(self._levels)
+        whole = np.sign(noise[:, steps]) * np.maximum(np.abs(noise[:, steps]), 1 / self._levels[steps])
+        is_outside = np.abs(unit[:, steps] + whole - 0.5) > 0.5
+        # at least to the next value; away from a wall, that would reflect it to where it was
+        noise[:, steps] = np.where(is_outside, -whole, whole)
+        changed = np.where(self._masks(len(unit), rng), unit + noise, unit)
+        if not self._has_order.all():
+            loose = np.flatnonzero(~self._has_order)
+            changed[:, loose] = self._redrawn(unit[:, loose], scale, rng)
+        return self._folded(changed)
+
+    def cross(self, unit: Unit, first: Unit, second: Unit, rng: np.random.Generator) -> Unit:
+        """`unit` (n, d) moved along the difference of two others (n, d), as in differential evolution."""
+        step = self._apart(first, second) * rng.normal(size=(len(unit), 1)) / 2
+        moved = unit + np.where(self._masks(len(unit), rng), step, 0.0)
+        return self._mixed(moved, unit, first, rng)
+
+    def span(self, unit: Unit, others: Unit, rng: np.random.Generator) -> Unit:
+        """`unit` (n, d) moved within the directions to the nearest of `others` (m, d).
+
+        Where the others lie on a thin sheet, so do the results, however it is turned.
+        """
+        offsets = self._apart(others[None], unit[:, None])
+        distances = (offsets**2).sum(axis=2)
+        distances[distances == 0] = np.inf  # oneself
+        count = min(len(others), _NEIGHBOURS * unit.shape[1])
+        nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        rows = np.arange(len(unit))[:, None]
+        weights = rng.normal(size=nearest.shape) * (rng.random(nearest.shape) < _MIXED)
+        weights[np.isinf(distances[rows, nearest])] = 0.0
+        weights /= np.sqrt(np.maximum(np.count_nonzero(weights, axis=1), 1))[:, None]
+        weights *= _REACH * np.exp(_REACH * rng.normal(size=(len(unit), 1)))
+        moved = unit + np.einsum("nk,nkd->nd", weights, offsets[rows, nearest])
+        return self._mixed(moved, unit, others[nearest[:, 0]], rng)
+
+    def distances(self, unit: Unit, others: Unit) -> NDArray[np.float64]:
+        """(n, m) squared distances between `unit` (n, d) and `others` (m, d)."""
+        return np.asarray((self._apart(unit[:, None], others[None]) ** 2).sum(axis=2))
+
+    def _mixed(self, moved: Unit, unit: Unit, mates: Unit, rng: np.random.Generator) -> Unit:
+        """`moved` with a tremble; values without an order are those of either parent."""
+        moved = moved + _TREMBLE * rng.normal(size=moved.shape)
+        taken = rng.random(moved.shape) < 0.5
+        return self._folded(np.where(self._has_order, moved, np.where(taken, mates, unit)))
+
+    def _masks(self, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """(n, d) True in the dimensions that are changed."""
+        dimensions = len(self._wraps)
+        mask = rng.random((count, dimensions)) < _MASKS[rng.integers(0, len(_MASKS), count)][:, None]
+        mask[np.arange(count), rng.integers(0, dimensions, count)] = True
+        return np.asarray(mask)
+
+    def _redrawn(self, values: Unit, scale: NDArray[np.float64], rng: np.random.Generator) -> Unit:
+        """`values` (n, c) without an order, some of them drawn anew: more of them at a larger `scale`."""
+        rates = np.clip(2 * scale, 1 / len(self._wraps), _MOST_REDRAWN)
+        chosen = rng.random(values.shape) < rates[:, None]
+        if not self._has_order.any():  # nothing else would change
+            still = np.flatnonzero(~chosen.any(axis=1))
+            chosen[still, rng.integers(0, values.shape[1], len(still))] = True
+        return np.where(chosen, rng.random(values.shape), values)
+
+    def _apart(self, first: Unit, second: Unit) -> Unit:
+        """From `second` to `first`, the short way round where a coordinate wraps."""
+        apart = first - second
+        apart[..., self._wraps] = (apart[..., self._wraps] + 0.5) % 1.0 - 0.5
+        return apart
+
+    def _folded(self, unit: Unit) -> Unit:
+        folded = np.where(self._wraps, unit % 1.0, 1 - np.abs(1 - unit % 2.0))
+        return np.where((unit >= 0) & (unit <= 1), unit, folded)  # what is inside stays exactly so

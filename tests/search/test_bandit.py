@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policyfuzz.search.bandit import _CLIMBING, _LEAST, _RANDOM, Bandit, Emitter
+
+some_examples = settings(max_examples=60, deadline=None, derandomize=True)
+
+SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS]
+WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]
+
+
+def taught(rates, trials=1000):
+    """A bandit that has seen every emitter often, with these mean rewards (0.1 where not given)."""
+    bandit = Bandit()
+    emitters = np.repeat(np.arange(len(Emitter)), trials)
+    bandit.learn(emitters, np.array([rates.get(Emitter(one), 0.1) for one in emitters.tolist()]))
+    return bandit
+
+
+@some_examples
+@given(
+    st.lists(st.tuples(st.sampled_from(list(Emitter)), st.floats(0, 1)), max_size=200),
+    st.integers(0, 3),
+)
+def test_shares_add_up_to_one_and_a_tenth_is_random(experience, findings):
+    bandit = Bandit()
+    bandit.learn(
+        np.array([int(one) for one, _ in experience], np.int64),
+        np.array([reward for _, reward in experience]),
+    )
+    shares = bandit.shares(findings)
+    assert shares.sum() == pytest.approx(1, abs=1e-12)
+    assert (shares >= 0).all()
+    assert shares[Emitter.RANDOM] == _RANDOM == 0.1
+    assert (shares[SEEKERS] > 0).all()
+    assert shares[SEEKERS].sum() >= (1 - _RANDOM) * _LEAST - 1e-12
+
+
+def test_nobody_walks_before_there_is_a_finding():
+    assert (taught({Emitter.STEP: 1.0}).shares(0)[WALKERS] == 0).all()
+
+
+def test_nobody_walks_between_findings_when_there_is_only_one():
+    bandit = taught({Emitter.CROSS_FINDINGS: 1.0, Emitter.SPAN_FINDINGS: 1.0})
+    one, two = bandit.shares(1), bandit.shares(2)
+    assert (one[[Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]] == 0).all()
+    assert (one[[Emitter.STEP, Emitter.STRIDE, Emitter.LEAP]] > 0).all()
+    assert (two[WALKERS] > 0).all()
+
+
+@pytest.mark.parametrize("emitter", [*SEEKERS, *WALKERS])
+def test_emitter_that_finds_more_gets_more(emitter):
+    group = SEEKERS if emitter in SEEKERS else WALKERS
+    shares, before = taught({emitter: 0.4}).shares(9), taught({}).shares(9)
+    assert shares[emitter] > before[emitter]
+    others = [one for one in group if one not in (emitter, Emitter.CLIMB)]
+    assert (shares[others] < shares[emitter]).all()
+    assert (shares[group] > 0).all(), "everybody gets a little"
+
+
+@pytest.mark.parametrize("group", [SEEKERS, WALKERS], ids=["seekers", "walkers"])
+def test_group_keeps_a_share_however_little_it_finds(group):
+    others = [one for one in (*SEEKERS, *WALKERS) if one not in group]
+    shares = taught(dict.fromkeys(others, 1.0) | dict.fromkeys(group, 0.0)).shares(9)
+    assert shares[group].sum() == pytest.approx((1 - _RANDOM) * _LEAST)
+
+
+def test_climbers_get_a_share_of_what_seekers_do_however_little_they_find():
+    shares = taught({Emitter.JUMP: 0.9, Emitter.CLIMB: 0.0}).shares(9)
+    assert shares[Emitter.CLIMB] == pytest.approx(_CLIMBING * shares[SEEKERS].sum())
+    shares = taught({Emitter.CLIMB: 0.9}).shares(9)
+    assert shares[Emitter.CLIMB] > 0.8 * shares[SEEKERS].sum()
+
+
+def test_newer_experience_counts_more_than_older():
+    bandit = taught({Emitter.STEP: 0.5, Emitter.LEAP: 0.0})
+    for _ in range(40):
+        emitters = np.repeat(np.arange(len(Emitter)), 100)
+        bandit.learn(emitters, np.where(emitters == Emitter.LEAP, 0.4, 0.0))
+    shares = bandit.shares(9)
+    assert shares[Emitter.LEAP] > 2 * shares[Emitter.STEP]
+
+
+def test_bandit_is_the_same_after_a_round_trip_through_its_state():
+    bandit = taught({Emitter.STEP: 0.3})
+    np.testing.assert_array_equal(Bandit.from_state(bandit.state()).shares(9), bandit.shares(9))
