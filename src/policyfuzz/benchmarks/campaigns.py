@@ -1,12 +1,15 @@
 """Whole campaigns in a folder that is thrown away, for benchmarks."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from policyfuzz.campaign.budget import Budget
+from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
+from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import Progress
 from policyfuzz.campaign.writer import CampaignWriter
 from policyfuzz.executors.inline import InlineExecutor
@@ -30,11 +33,27 @@ def run_campaign(
         batch_size=target.batch_size,
         search=search or SearchSettings(),
     )
+    with finished_campaign(target, executions, config, make_executor, listener) as store:
+        return store.progress()
+
+
+@contextmanager
+def finished_campaign(
+    target: Target,
+    executions: int,
+    config: CampaignConfig,
+    make_executor: MakeExecutor = InlineExecutor,
+    listener: Listener = lambda _event: None,
+    accept_unhealthy: bool = False,
+) -> Iterator[CampaignReader]:
+    """A campaign of so many episodes that has been run; it can be read until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         store = CampaignWriter.create(Path(folder), config, target.inputs)
         try:
             budget = Budget(executions=executions)
-            Campaign(target, store, budget, listener, make_executor=make_executor).run()
-            return store.progress()
+            campaign = Campaign(target, store, budget, listener, accept_unhealthy, make_executor)
+            if campaign.run() is StopReason.INTERRUPTED:
+                raise KeyboardInterrupt  # half a campaign is no result
+            yield store
         finally:
             store.close()

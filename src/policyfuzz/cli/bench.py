@@ -23,13 +23,29 @@ BENCHMARKS = {
     "scale": "cost per episode up to a million seeds, memory of a million episodes (minutes)",
     "startup": "import and --help against an empty Python",
     "table": "the paper's table of results beside ours, a campaign on each of its models (half an hour)",
+    "versus": "strategies and other fuzzers side by side (hours); see policyfuzz bench versus --help",
 }
+#: The benchmark that has options of its own, and so a command of its own.
+_VERSUS = "versus"
 
 EPILOG = "\b\nBenchmarks:\n" + "\n".join(f"  {name:<9} {what}" for name, what in BENCHMARKS.items())
 EPILOG += "\n\n\b\nExamples:\n  policyfuzz bench density\n  policyfuzz bench table --episodes 2000"
 
 
-@click.command(epilog=EPILOG)
+class _Bench(click.Command):
+    """All benchmarks are one command, except for one that has too many options for that."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and args[0] == _VERSUS:
+            from policyfuzz.cli.versus import command as versus
+
+            return versus.make_context(f"{info_name} {_VERSUS}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command(cls=_Bench, epilog=EPILOG)
 @click.argument("name")
 @click.option("--episodes", type=int, help="Of each campaign of the table.  [default: 1000]")
 @click.option("--strategy", help="Of the table.  [default: mdpfuzz, as in the paper]")

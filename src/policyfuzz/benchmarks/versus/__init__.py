@@ -1,0 +1,1 @@
+"""Strategies and other fuzzers side by side: same targets, same rules, same number of episodes."""

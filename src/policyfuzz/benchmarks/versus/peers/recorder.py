@@ -1,0 +1,54 @@
+"""Runs the episodes of a peer: every one is counted, every crash is claimed, and none is run too many."""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.benchmarks.versus.trial import Trial
+from policyfuzz.executions import Executions, concatenate
+from policyfuzz.target import Runner, Target
+
+
+class Recorder:
+    """The episodes of one trial, from its start on."""
+
+    def __init__(self, target: Target, episodes: int) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self.target = target
+        self.left = episodes  #: episodes that may still be run
+        self._run = Runner(target)
+        self._done = 0
+        self._numbers: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self._inputs: list[NDArray[np.float64]] = [np.empty((0, len(target.inputs.dimensions)))]
+        self._seeds: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+
+    def run(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
+        """Run `inputs` (n, d) with case seeds (n,), only the first of them if fewer are left."""
+        inputs, seeds = inputs[: self.left], seeds[: self.left]
+        size = self.target.batch_size
+        parts = [slice(start, start + size) for start in range(0, max(len(inputs), 1), size)]
+        executions = concatenate([self._run(inputs[part], seeds[part]) for part in parts])
+        rows = np.flatnonzero(executions.crashed)
+        self._numbers.append(self._done + 1 + rows)
+        self._inputs.append(inputs[rows])
+        self._seeds.append(seeds[rows])
+        self._done += len(inputs)
+        self.left -= len(inputs)
+        return executions
+
+    def trial(self) -> Trial:
+        """What came of it."""
+        return Trial(
+            episodes=self._done,
+            seconds=time.perf_counter() - self._wall,
+            cpu_seconds=time.process_time() - self._cpu,
+            numbers=np.concatenate(self._numbers),
+            inputs=np.concatenate(self._inputs),
+            seeds=np.concatenate(self._seeds),
+        )
+
+
+def learnable(executions: Executions) -> NDArray[np.bool_]:
+    """(n,) True where an episode was run to its end and earned a number."""
+    return np.asarray(executions.sound & np.isfinite(executions.returns))

@@ -1,0 +1,135 @@
+"""All trials of a bench, ordered and compared."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.benchmarks.versus import raw
+from policyfuzz.benchmarks.versus.contestants import SLOW_PEERS, contestant_names
+from policyfuzz.benchmarks.versus.metrics import Metrics, measure
+from policyfuzz.benchmarks.versus.raw import RawTrial
+from policyfuzz.benchmarks.versus.statistics import Comparison, Mean, compare
+from policyfuzz.benchmarks.versus.targets import ENTRIES
+from policyfuzz.errors import CampaignError
+
+#: The contestant that all others are compared with.
+OURS = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One contestant on one target, all seeds, within the same number of episodes."""
+
+    contestant: str
+    metrics: tuple[Metrics, ...]
+
+    def values(self, name: str) -> NDArray[np.float64]:
+        """(n,) one metric of every trial."""
+        return np.array([getattr(one, name) for one in self.metrics], np.float64)
+
+    def mean(self, name: str) -> Mean:
+        """The mean of one metric."""
+        return Mean.of(self.values(name))
+
+    def total(self, name: str) -> int:
+        """The sum of a count over all trials."""
+        return int(self.values(name).sum())
+
+    def versus(self, other: "Group", name: str) -> Comparison:
+        """How this group compares with another in one metric."""
+        return compare(self.values(name), other.values(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """All contestants on one target, within the same number of episodes."""
+
+    label: str
+    episodes: int
+    groups: tuple[Group, ...]
+    known_regions: int = 0
+
+    def find(self, contestant: str) -> Group | None:
+        """The group of `contestant`, if it took part."""
+        return next((group for group in self.groups if group.contestant == contestant), None)
+
+
+class Results:
+    """Trials by target and contestant."""
+
+    def __init__(
+        self, trials: Iterable[RawTrial], failures: dict[tuple[str, str], str] | None = None
+    ) -> None:
+        self.trials = sorted(trials, key=_place)
+        self.failures = failures or {}  #: why trials are missing, by target and contestant
+
+    @classmethod
+    def load(cls, folder: Path) -> "Results":
+        """What lies in a folder of raw files."""
+        results = cls(raw.load_all(folder), raw.failures(folder))
+        if not results.trials:
+            raise CampaignError(
+                f"no raw files in {folder}", "run the bench first, or give its folder with -o"
+            )
+        return results
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """All targets, in order."""
+        return list(dict.fromkeys(trial.task.label for trial in self.trials))
+
+    @cached_property
+    def contestants(self) -> list[str]:
+        """All contestants, in order."""
+        names = {trial.task.contestant for trial in self.trials}
+        return sorted(names, key=_rank(contestant_names()))
+
+    def of(self, label: str, contestant: str) -> list[RawTrial]:
+        """All trials of `contestant` on a target, which have the same number of episodes."""
+        found = [one for one in self.trials if (one.task.label, one.task.contestant) == (label, contestant)]
+        lengths = sorted({trial.task.episodes for trial in found})
+        if len(lengths) > 1:
+            raise CampaignError(
+                f"trials of {contestant} on {label} have {' and '.join(map(str, lengths))} episodes",
+                "delete those that are not wanted, and run the bench again",
+            )
+        return found
+
+    def contests(self, label: str) -> list[Contest]:
+        """The contest over all episodes of a target, then that over what slow peers had, where it is less."""
+        trials = {name: self.of(label, name) for name in self.contestants}
+        trials = {name: some for name, some in trials.items() if some}
+        lengths = sorted({some[0].task.episodes for some in trials.values()}, reverse=True)
+        return [_contest(label, length, trials) for length in lengths]
+
+    def slow_contest(self, label: str) -> Contest | None:
+        """The contest in which slow peers took part."""
+        for contest in self.contests(label):
+            if any(group.contestant in SLOW_PEERS for group in contest.groups):
+                return contest
+        return None
+
+
+def _contest(label: str, episodes: int, trials: dict[str, list[RawTrial]]) -> Contest:
+    """Of those who had at least so many `episodes`; of longer trials the first ones count."""
+    groups = tuple(
+        Group(name, tuple(measure(trial, episodes) for trial in some))
+        for name, some in trials.items()
+        if some[0].task.episodes >= episodes
+    )
+    known = next(iter(trials.values()))[0].known_regions
+    return Contest(label, episodes, groups, known)
+
+
+def _place(trial: RawTrial) -> tuple[tuple[int, str], tuple[int, str], int]:
+    task = trial.task
+    return _rank(tuple(ENTRIES))(task.label), _rank(contestant_names())(task.contestant), task.seed
+
+
+def _rank(known: Sequence[str]) -> Callable[[str], tuple[int, str]]:
+    """Sorts names as in `known`, others behind them."""
+    return lambda name: (known.index(name) if name in known else len(known), name)

@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from policyfuzz import load_target
+from policyfuzz.benchmarks.versus.behaviour import BehaviourScale, describe
+from policyfuzz.benchmarks.versus.judge import Judge, Verdict
+from policyfuzz.benchmarks.versus.trial import Trial
+from policyfuzz.errors import TargetCodeError
+from policyfuzz.executions import Executions
+from policyfuzz.targets.ripple.target import Pond
+
+TARGET = load_target("ripple:dimensions=2,regions=3,probability=0.01")
+POND = Pond.make(2, 3, 0.01)
+
+
+def claims(inputs, numbers=None, seeds=None) -> Trial:
+    count = len(inputs)
+    return Trial(
+        episodes=100,
+        seconds=1.0,
+        cpu_seconds=1.0,
+        numbers=np.arange(1, count + 1) if numbers is None else np.array(numbers, np.int64),
+        inputs=np.array(inputs, np.float64).reshape(count, 2),
+        seeds=np.arange(count, dtype=np.uint64) if seeds is None else np.array(seeds, np.uint64),
+    )
+
+
+def verdicts(trial: Trial, target=TARGET, episodes: int = 100) -> list[Verdict]:
+    return [Verdict(one) for one in Judge(target)(trial, episodes).verdicts]
+
+
+def test_true_claims_are_findings():
+    assert verdicts(claims(POND.centres)) == [Verdict.FINDING] * 3
+
+
+def test_lies_are_found_out():
+    centre, half = POND.centres[0], POND.half_width
+    beside = [centre[0] + 1.01 * half, centre[1]]
+    trial = claims([centre, beside, [2.0, 0.5], [np.nan, 0.5]])
+    expected = [Verdict.FINDING, Verdict.NOT_REPRODUCED, Verdict.INVALID, Verdict.INVALID]
+    assert verdicts(trial) == expected
+
+
+def test_claims_that_no_policy_could_avoid_are_unsolvable():
+    target = replace(TARGET, solvable=lambda inputs: inputs[:, 0] > POND.centres[0, 0])
+    left, right = POND.centres[0] - [1e-6, 0], POND.centres[0] + [1e-6, 0]
+    assert verdicts(claims([left, right]), target) == [Verdict.UNSOLVABLE, Verdict.FINDING]
+
+
+def test_repeated_case_counts_once_and_the_same_input_with_another_seed_again():
+    centre = POND.centres[0]
+    trial = claims([centre, centre, centre], seeds=[5, 5, 6])
+    assert verdicts(trial) == [Verdict.FINDING, Verdict.REPEATED, Verdict.FINDING]
+
+
+def test_claims_after_the_last_episode_are_late():
+    trial = claims(POND.centres[:2], numbers=[100, 101])
+    assert verdicts(trial, episodes=100) == [Verdict.FINDING, Verdict.LATE]
+
+
+def test_no_claims_are_no_problem():
+    assert verdicts(claims(np.empty((0, 2)))) == []
+
+
+def test_only_findings_have_a_behaviour():
+    judged = Judge(TARGET)(claims([POND.centres[0], [0.999, 0.001]]), 100)
+    assert judged.found.tolist() == [True, False]
+    assert np.isfinite(judged.behaviours).all(axis=1).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("trial", "complaint"),
+    [
+        (replace(claims(POND.centres), seeds=np.zeros(2, np.uint64)), "have shapes"),
+        (claims(POND.centres, numbers=[3, 2, 1]), "not in the order of discovery"),
+    ],
+)
+def test_claims_that_make_no_sense_are_refused(trial, complaint):
+    with pytest.raises(TargetCodeError, match=complaint):
+        Judge(TARGET)(trial, 100)
+
+
+def test_behaviour_is_the_mean_state_and_the_last_one():
+    executions = Executions.of([0.0, 0.0], [False, True], [np.array([[1.0], [3.0]]), np.array([[5.0]])])
+    assert describe(executions).tolist() == [[2.0, 3.0], [5.0, 5.0]]
+
+
+def test_behaviour_is_measured_in_deviations_and_root_mean_square():
+    # the second coordinate is constant, and does not count
+    scale = BehaviourScale.of(np.array([[0.0, 7.0, 0.0], [4.0, 7.0, 2.0]]))
+    assert scale.size == 2
+    executions = Executions.of([0.0, 0.0], [True, True], [np.array([[0.0]]), np.array([[1.0]])])
+    alike = BehaviourScale(np.zeros(2), np.ones(2))(executions)
+    # both coordinates differ by one deviation, so the whole does too
+    assert np.linalg.norm(alike[0] - alike[1]) == pytest.approx(1.0)
+
+
+def test_behaviour_scale_is_the_same_at_every_time():
+    first, second = (Judge(TARGET)(claims(POND.centres), 100).behaviours for _ in range(2))
+    assert (first == second).all()
