@@ -52,8 +52,8 @@ class Executions:
 
         `returns` (n,) are numbers and `crashed` (n,) truth values. `states` are n sequences (t, k) of any
         lengths, or (t,) of single numbers; without them no sequence can be fresh. `errors` tell which rows
-        could not be run to their end, and why. `margins` (n,) say how far each stayed from a crash, in any unit:
-        with them the search knows where to go.
+        could not be run to their end, and why. `margins` (n,) say how far each stayed from a crash, in any
+        unit: with them the search knows where to go.
         """
         fired = np.asarray(crashed, np.bool_)
         sequences = [

@@ -43,7 +43,7 @@ SEED_COLUMNS = {
     "id": "INTEGER PRIMARY KEY",  # from 0, in the order in which they were kept
     "parent": "INTEGER",
     "case_seed": "INTEGER NOT NULL",  # what is changed from this seed keeps it
-    "return": "REAL NOT NULL",
+    "return": "REAL",  # NULL where it was NaN, as it may be of a finding
     "energy": "REAL",
     "log_density": "REAL",
     "distance": "REAL",  # how far it stayed from a crash, NULL where the search does not look

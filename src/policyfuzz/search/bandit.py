@@ -31,9 +31,9 @@ _PAIRED = {Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS}
 #: Share of random draws: an honest estimate of the failure probability, and a way out of every corner.
 _RANDOM = 0.1
 #: Least share of the rest for those who seek new regions, and for those who walk through known ones.
-_LEAST = 0.3
+_LEAST = 0.35
 #: Share of the climbers among the seekers, at least.
-_CLIMBING = 0.4
+_CLIMBING = 0.2
 #: Share of a group that is dealt out evenly.
 _EVEN = 0.2
 #: Episodes after which experience counts e times less.

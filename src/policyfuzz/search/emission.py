@@ -12,7 +12,7 @@ from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.workshop import Workshop
 
 #: Entries of which the one nearest to a crash becomes the parent; of starts for climbers, twice as many.
-_TOURNAMENT = 12
+_TOURNAMENT = 16
 #: Scales of noise on findings, and the logarithmic range of those on other entries.
 _SCALES = {Emitter.STEP: 0.01, Emitter.STRIDE: 0.05, Emitter.LEAP: 0.2}
 _NARROWEST, _WIDEST = 0.001, 0.5

@@ -44,6 +44,11 @@ class Mutator:
             ]
         )
 
+    @property
+    def is_discrete(self) -> bool:
+        """True where there are no real numbers among the dimensions, so that inputs may repeat."""
+        return bool(np.isfinite(self._levels).all())
+
     def inputs(self, unit: Unit, parents: Unit, parent_inputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """The inputs at `unit` (n, d); exactly those of the parents where a coordinate is still theirs."""
         return np.where(unit == parents, parent_inputs, self.space.from_unit(unit))

@@ -53,6 +53,8 @@ class PortfolioTactic:
     _archive: Archive | None = field(init=False, default=None)
     _packing: Packing | None = field(init=False, default=None)
     _learnt: int = field(init=False, default=0)  #: episodes
+    _inputs: set[bytes] = field(init=False, default_factory=set)  #: of the first entries of the corpus
+    _listed: int = field(init=False, default=0)  #: how many these are; none among real numbers
     _spent: list[NDArray[np.int64]] = field(init=False, default_factory=list)  #: entries with new energy
 
     def urgent(self, shop: Workshop, rng: np.random.Generator, count: int) -> Cases:
@@ -71,8 +73,8 @@ class PortfolioTactic:
 
     def learn(self, shop: Workshop, cases: Cases, executions: Executions, rng: np.random.Generator) -> Told:
         rows: NDArray[np.int64] | slice = slice(None)
-        if executions.errors:  # there is nothing to learn from an episode that could not be run
-            rows = np.flatnonzero(executions.sound)
+        if executions.errors:  # unless it is a finding, there is nothing to learn from what could not be run
+            rows = np.flatnonzero(executions.sound | executions.crashed)
         kept, entries = self._keep(shop, cases[rows], executions[rows])
         changed = np.unique(np.concatenate([*self._spent, np.empty(0, np.int64)]))
         self._spent = []
@@ -99,6 +101,7 @@ class PortfolioTactic:
         self._nearness = Nearness.from_state(nearness) if nearness else None
         self._cells = BehaviourCells.from_state(cells) if cells else None
         self._behaviours = None if cells else state.get("behaviours")
+        self._inputs, self._listed = set(), 0
         unit = shop.space.to_unit(shop.corpus.inputs)
         self._archive = Archive.of(shop.corpus, unit)
         self._packing_of(shop).add(unit[shop.corpus.column("is_crash")])
@@ -131,9 +134,18 @@ class PortfolioTactic:
         self._tire(shop, parents[emitters < len(Emitter)])
         # climbers keep their luck, so that each step is due to the change
         is_reseeded = (rng.random(count) < _RESEEDED) & (emitters < len(Emitter))
+        if emission.mutator.is_discrete:  # the same once more would say nothing
+            is_reseeded |= self._are_entries(shop, inputs)
         fresh = rng.integers(0, 2**63, count, dtype=np.uint64)
         seeds = np.where(is_reseeded, fresh, shop.seeds_of(parents))
         return Cases.of(Purpose.MUTANT, inputs, seeds, parents).by(emitters)
+
+    def _are_entries(self, shop: Workshop, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """(n,) True where the corpus holds an input of `inputs` (n, d)."""
+        new = shop.corpus.inputs[self._listed :]
+        self._inputs.update(row.tobytes() for row in new)
+        self._listed += len(new)
+        return np.array([row.tobytes() in self._inputs for row in inputs], np.bool_)
 
     def _tire(self, shop: Workshop, parents: NDArray[np.int64]) -> None:
         """Lower the energy of `parents` (n,) for each of their children: 1, 1/2, 1/3 and so on."""
@@ -157,13 +169,12 @@ class PortfolioTactic:
             self._nearness = Nearness.fit(executions)
         cells = (archive.input_cells.of(unit), self._niches(executions))
         seen = Seen(cells, *self._nearness.of(executions), executions.crashed)
-        finite = np.isfinite(executions.returns)
-        found = np.flatnonzero(seen.crashed & finite)
+        found = np.flatnonzero(seen.crashed)
         found = found[self._packing_of(shop).add(unit[found])]
         rewards = np.zeros(len(cases))
         rewards[found] = (1 + archive.rarity(seen[found])) / 2
         moves = self._climbed(shop, cases, seen)
-        keep = archive.worth_keeping(seen) & finite
+        keep = archive.worth_keeping(seen) & np.isfinite(executions.returns)
         keep[found] = keep[list(moves.values())] = True
         kept = np.flatnonzero(keep)
         is_import = cases.purposes == Purpose.IMPORT

@@ -31,7 +31,8 @@ class Collisions(Composable):
         if self.excuses_finished:
             finished = (counted & (trajectories.signal("finished") > 0)).any(axis=1)
             crashed &= ~finished
-            margins = np.maximum(margins, finished)
+            # excused is as far from a crash as without any collision
+            margins = np.where(finished, np.maximum(margins, self.limit + 1), margins)
         return Verdicts(
             kinds=np.where(crashed, 0, NONE),
             steps=np.where(crashed, too_many.argmax(axis=1), NONE),
