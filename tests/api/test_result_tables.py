@@ -52,6 +52,13 @@ def test_rows_have_inputs_by_name_and_choices_in_words(result):
     assert result.rows(status="flaky") == []
 
 
+def test_failure_probability_is_that_of_the_random_draws(result):
+    estimate, progress = result.failure_probability, result.progress
+    assert (estimate.draws, estimate.crashes) == (progress.samples, progress.sample_crashes)
+    assert estimate.low < 1 / 3 < estimate.high  # red lights, of those episodes that can be run
+    assert result.summary["failure_probability"]["low"] == estimate.low
+
+
 def test_findings_errors_and_history_are_data_frames(result):
     pytest.importorskip("pandas", reason="the extra pandas")
     assert len(result.findings) == result.progress.findings

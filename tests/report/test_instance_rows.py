@@ -70,6 +70,27 @@ def test_campaigns_on_different_targets_have_no_findings_in_common(shared):
     assert after == before + other.progress.distinct_findings
 
 
+def test_failure_probability_is_of_the_draws_of_all_instances(shared):
+    instances = list(instances_in(shared))
+    estimate = together(instances).failure_probability
+    assert estimate.draws == sum(one.progress.samples for one in instances)
+    assert estimate.crashes == sum(one.progress.sample_crashes for one in instances)
+
+
+def test_draws_of_the_same_seed_count_once(shared):
+    before = together(list(instances_in(shared))).failure_probability
+    longer = fuzz(RIPPLE, out=shared / "c", seed=1, max_execs=4000, progress=False)
+    first, second, _ = instances_in(shared)
+    assert (first.config.seed, second.config.seed) == (0, 1)
+    after = together(list(instances_in(shared))).failure_probability
+    assert after.draws == first.progress.samples + longer.progress.samples > before.draws
+
+
+def test_campaigns_on_different_targets_have_no_failure_probability_in_common(shared):
+    fuzz("ripple:dimensions=3,probability=0.02", out=shared / "c", max_execs=500, progress=False)
+    assert together(list(instances_in(shared))).failure_probability is None
+
+
 def test_running_instance_on_another_machine_is_known_by_what_it_shows(shared):
     """Its store must not be opened here: SQLite in WAL mode works on one machine only."""
     exchange = shared / "a" / "exchange"

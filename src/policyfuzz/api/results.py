@@ -11,6 +11,7 @@ from policyfuzz import extras
 from policyfuzz.api.replays import Replayed
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import CONFIRMED, Progress
+from policyfuzz.report.failure_probability import FailureProbability
 from policyfuzz.report.totals import totals
 from policyfuzz.target import Target
 from policyfuzz.triage.replay import replay, replay_on
@@ -35,6 +36,11 @@ class Result:
     def progress(self) -> Progress:
         """All totals."""
         return self._campaign.progress()
+
+    @property
+    def failure_probability(self) -> FailureProbability:
+        """How likely a random input that is valid and solvable fails, with its 95 % interval."""
+        return FailureProbability.of_campaigns([self.progress])
 
     @property
     def stop_reason(self) -> str | None:

@@ -9,6 +9,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.report.failure_probability import FailureProbability
 from policyfuzz.report.instances import (
     DAMAGED,
     KILLED,
@@ -62,6 +63,8 @@ def print_instances(console: Console, folder: Path) -> None:
             console.print(f"{one.name} was not stopped in order: continue it with --resume", style="yellow")
     if len({one.config.target for one in instances}) == 1:
         console.print(f"target {instances[0].config.target}")
+    if instances and total.failure_probability is not None:
+        console.print(f"failure probability {total.failure_probability}", soft_wrap=True)
 
 
 def instances_summary(folder: Path) -> dict[str, Any]:
@@ -156,5 +159,6 @@ def _values(one: Instance, folder: Path) -> dict[str, Any]:
         "hangs": progress.hangs,
         "simulator_crashes": progress.simulator_crashes,
         "imports": progress.imports,
+        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
         "seconds_since_finding": one.seconds_since_finding,
     }

@@ -19,7 +19,7 @@ from policyfuzz.campaign.records import Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
 from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.report.statistics import wilson_interval
+from policyfuzz.report.failure_probability import FailureProbability
 
 #: Seconds between two redraws.
 _REDRAW = 0.25
@@ -124,8 +124,7 @@ class Screen:
         if progress.failures:
             grid.add_row("errors", Text(failures_text(progress), style="yellow"))
         grid.add_row("crash rate", _crash_rate(progress))
-        low, high = wilson_interval(progress.sample_crashes, progress.samples)
-        grid.add_row("random", f"{progress.sample_crash_rate:.3%} ({low:.2%} to {high:.2%})")
+        grid.add_row("random", FailureProbability.of_campaigns([progress]).brief)
         return grid
 
     def _run(self, progress: Progress) -> RenderableType:

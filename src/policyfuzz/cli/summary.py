@@ -15,19 +15,18 @@ from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import CONFIRMED, Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.policies.uri import needs_trust
-from policyfuzz.report.statistics import wilson_interval
+from policyfuzz.report.failure_probability import FailureProbability
 
 
-def crash_rates(progress: Progress) -> list[str]:
-    """Crash rate of the search, and of random sampling with its 95 % interval."""
-    lines = []
+def crash_rates(progress: Progress) -> dict[str, str]:
+    """Crash rate of the search, and what its random draws say of all inputs; each under its label."""
+    rows = {}
     if progress.mutants:
-        lines.append(f"search {progress.mutant_crash_rate:.3%} of {progress.mutants:,}")
+        rows["crash rate"] = f"search {progress.mutant_crash_rate:.3%} of {progress.mutants:,}"
     if progress.samples:
-        low, high = wilson_interval(progress.sample_crashes, progress.samples)
-        rate = progress.sample_crash_rate
-        lines.append(f"random {rate:.3%} of {progress.samples:,} (95 %: {low:.3%} to {high:.3%})")
-    return lines
+        left_out = " (errors left out)" if progress.failures else ""
+        rows["failure probability"] = f"{FailureProbability.of_campaigns([progress])}{left_out}"
+    return rows
 
 
 def failures_text(progress: Progress) -> str:
@@ -70,7 +69,7 @@ def print_summary(
     if progress.failures:
         grid.add_row("errors", f"{failures_text(progress)}: policyfuzz show {campaign.folder} --errors")
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
-    for label, line in zip(("crash rate", ""), crash_rates(progress), strict=False):
+    for label, line in crash_rates(progress).items():
         grid.add_row(label, line)
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
     grid.add_row("campaign", str(campaign.folder))

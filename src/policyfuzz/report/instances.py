@@ -20,6 +20,7 @@ from policyfuzz.campaign.records import CONFIRMED, Progress
 from policyfuzz.campaign.schema import FILE_NAME
 from policyfuzz.campaign.union import Found, distinct_together
 from policyfuzz.errors import CampaignError
+from policyfuzz.report.failure_probability import FailureProbability
 
 #: What an instance can be. "killed": it does not run, and was not stopped in order.
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"
@@ -70,6 +71,7 @@ class Together:
     distinct_findings: int  #: of all, none counted twice
     failures: int
     seconds_since_finding: float | None  #: of the instance that found something last
+    failure_probability: FailureProbability | None  #: None where they do not all fuzz the same
 
 
 def holds_instances(folder: Path) -> bool:
@@ -106,22 +108,39 @@ def together(instances: list[Instance]) -> Together:
         distinct_findings=_distinct(instances),
         failures=sum(one.progress.failures for one in instances),
         seconds_since_finding=min(since, default=None),
+        failure_probability=_failure_probability(instances),
     )
 
 
-def _distinct(instances: list[Instance]) -> int:
-    """Distinct findings of all; those on different targets have nothing in common."""
+def _alike(instances: list[Instance]) -> list[list[Instance]]:
+    """Those that fuzz the same policy on the same target, and then the others."""
     alike: dict[tuple[str, ...], list[Instance]] = defaultdict(list)
     for one in instances:
         config = one.config
         key = (config.target, config.policy_sha256, config.code_sha256, repr(one.dimensions))
         alike[key].append(one)
+    return list(alike.values())
+
+
+def _distinct(instances: list[Instance]) -> int:
+    """Distinct findings of all; those on different targets have nothing in common."""
     return sum(
         distinct_together(
             some[0].dimensions, [Found(one.distinct, one.config.distinct_radius) for one in some]
         )
-        for some in alike.values()
+        for some in _alike(instances)
     )
+
+
+def _failure_probability(instances: list[Instance]) -> FailureProbability | None:
+    """From the draws of all, where they are draws of the same; no draw counts twice."""
+    if len(_alike(instances)) != 1:
+        return None
+    by_seed: dict[int, Progress] = {}
+    # two with the same seed have samples in common: the one with more of them counts
+    for one in sorted(instances, key=lambda one: one.progress.samples):
+        by_seed[one.config.seed] = one.progress
+    return FailureProbability.of_campaigns(by_seed.values())
 
 
 def _from_store(folder: Path) -> Instance:

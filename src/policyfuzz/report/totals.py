@@ -1,9 +1,11 @@
 """What a campaign has come to, in plain values."""
 
+from dataclasses import asdict
 from typing import Any
 
 from policyfuzz.campaign.reader import CampaignReader
 from policyfuzz.campaign.records import Progress
+from policyfuzz.report.failure_probability import FailureProbability
 
 
 def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None) -> dict[str, Any]:
@@ -34,6 +36,7 @@ def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None
         "time_split": progress.time_split,
         "samples": progress.samples,
         "sample_crashes": progress.sample_crashes,
+        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
         "corpus": progress.corpus,
         "stop_reason": stop_reason,
         "campaign": str(campaign.folder),

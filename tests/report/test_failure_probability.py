@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest, nbinom
+
+from policyfuzz.report.failure_probability import FailureProbability
+
+some_examples = settings(max_examples=50, deadline=None, derandomize=True)
+
+
+@some_examples
+@given(st.integers(1, 10**6), st.floats(0.0, 1.0))
+def test_interval_is_the_exact_one(draws, share):
+    crashes = round(share * draws)
+    expected = binomtest(crashes, draws).proportion_ci(0.95, method="exact")
+    estimate = FailureProbability.of(crashes, draws)
+    assert estimate.probability == crashes / draws
+    assert estimate.low == pytest.approx(expected.low, rel=1e-6, abs=1e-12)
+    assert estimate.high == pytest.approx(expected.high, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("draws", [1, 7, 100, 2000])
+def test_interval_holds_the_truth_at_least_95_times_in_100_whatever_it_is(draws):
+    """Not simulated: all outcomes are gone through, each with its chance."""
+    crashes = np.arange(draws + 1)
+    estimates = [FailureProbability.of(int(count), draws) for count in crashes]
+    low, high = np.array([(one.low, one.high) for one in estimates]).T
+    # coverage falls where an interval has just ended, so look there too
+    edges = np.concatenate([low * (1 - 1e-9), high * (1 + 1e-9)])
+    truths = np.unique(np.concatenate([np.geomspace(1e-6, 0.5, 200), edges[edges < 1][:200]]))
+    for truth in truths.tolist():
+        is_held = (low <= truth) & (truth <= high)
+        assert binom.pmf(crashes, draws, truth)[is_held].sum() >= 0.95 - 1e-9
+
+
+@pytest.mark.parametrize("truth", [0.002, 0.03, 0.4])
+def test_interval_holds_the_truth_even_if_the_first_crashes_end_the_draws(truth):
+    """The estimate is too high then on average; the interval is not misled."""
+    wanted = 3
+    draws = np.arange(wanted, int(40 / truth))
+    chances = nbinom.pmf(draws - wanted, wanted, truth)
+    estimates = [FailureProbability.of(wanted, int(count)) for count in draws]
+    is_held = np.array([one.low <= truth <= one.high for one in estimates])
+    assert chances[is_held].sum() >= 0.95
+    assert chances @ [one.probability for one in estimates] > 1.1 * truth
+
+
+def test_nothing_is_known_without_a_draw():
+    estimate = FailureProbability.of(0, 0)
+    assert math.isnan(estimate.probability)
+    assert (estimate.low, estimate.high) == (0.0, 1.0)
+    assert str(estimate) == "not known: nothing was drawn at random"
+    assert estimate.brief == "not known yet"
+
+
+@pytest.mark.parametrize(
+    ("crashes", "draws", "text", "brief"),
+    [
+        (
+            182,
+            293_805,
+            "0.0619% of valid, solvable inputs (95 %: 0.0533% to 0.0716%), from 293,805 random draws",
+            "0.0533% to 0.0716%",
+        ),
+        (
+            0,
+            1000,
+            "at most 0.368% of valid, solvable inputs (95 %): none of 1,000 random draws failed",
+            "at most 0.368%",
+        ),
+        (
+            5,
+            5,
+            "100.0% of valid, solvable inputs (95 %: 47.8% to 100.0%), from 5 random draws",
+            "47.8% to 100.0%",
+        ),
+    ],
+)
+def test_text_says_of_what_and_from_how_many(crashes, draws, text, brief):
+    estimate = FailureProbability.of(crashes, draws)
+    assert (str(estimate), estimate.brief) == (text, brief)
