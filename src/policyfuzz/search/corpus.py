@@ -28,10 +28,11 @@ class Corpus:
     def __init__(self, dimensions: int) -> None:
         self._inputs = np.empty((64, dimensions))
         self._columns: dict[str, NDArray[Any]] = {name: np.empty(64, kind) for name, kind in COLUMNS.items()}
-        self._tree = SumTree()
+        self._size = 0
+        self._tree: SumTree | None = None  #: of energies, for those who choose by them
 
     def __len__(self) -> int:
-        return len(self._tree)
+        return self._size
 
     @property
     def inputs(self) -> NDArray[np.float64]:
@@ -50,16 +51,22 @@ class Corpus:
         self._inputs[start:end] = inputs
         for name, values in self._columns.items():
             values[start:end] = columns[name]
-        self._tree.append(_weights(columns["energy"]))
+        self._size = end
+        if self._tree is not None:
+            self._tree.append(_weights(columns["energy"]))
         return np.arange(start, end)
 
     def set_energy(self, entries: NDArray[np.int64], energy: NDArray[np.float64]) -> None:
         """Give `entries` (m,) a measured `energy` (m,)."""
         self._columns["energy"][entries] = energy
-        self._tree.set(entries, _weights(energy))
+        if self._tree is not None:
+            self._tree.set(entries, _weights(energy))
 
     def choose(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """(count,) entries drawn with probability proportional to energy."""
+        if self._tree is None:
+            self._tree = SumTree()
+            self._tree.append(_weights(self.column("energy")))
         return self._tree.choose(rng, count)
 
     def _reserve(self, capacity: int) -> None:
