@@ -1,4 +1,5 @@
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,6 +222,20 @@ def test_findings_without_a_result_are_walked_through_like_others(has_error):
 
     cases = drive(fuzzer_of(space), 30, 64, run)
     assert run(cases).crashed.mean() > 0.1  # 0.01 of random ones
+
+
+def test_a_batch_of_nothing_but_failures_without_states_is_learnt_from():
+    """As where every episode of a batch raises in its reset, and just that is looked for."""
+    fuzzer = fuzzer_of()
+    drive(fuzzer, 6)
+    cases = fuzzer.ask(30)
+    lost = results(
+        np.zeros(len(cases)), [True] * len(cases), None, None, dict.fromkeys(range(len(cases)), "no")
+    )
+    told = fuzzer.tell(cases, replace(lost, states=np.zeros((len(cases), 1, 0))))
+    assert len(told.kept) > 20
+    assert fuzzer.corpus.column("is_crash")[told.entries].all()
+    assert len(fuzzer.ask(30)) == 30
 
 
 def test_discrete_inputs_hardly_repeat_with_the_same_seed():

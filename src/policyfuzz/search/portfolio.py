@@ -165,10 +165,7 @@ class PortfolioTactic:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         archive = self._archive_of(shop)
         unit = shop.space.to_unit(cases.inputs)
-        if self._nearness is None:
-            self._nearness = Nearness.fit(executions)
-        cells = (archive.input_cells.of(unit), self._niches(executions))
-        seen = Seen(cells, *self._nearness.of(executions), executions.crashed)
+        seen = self._seen(executions, archive.input_cells.of(unit))
         found = np.flatnonzero(seen.crashed)
         found = found[self._packing_of(shop).add(unit[found])]
         rewards = np.zeros(len(cases))
@@ -208,6 +205,18 @@ class PortfolioTactic:
             "niche": seen.cells[1],
         }
         return shop.corpus.append(cases.inputs, columns)
+
+    def _seen(self, executions: Executions, input_cells: NDArray[np.int64]) -> Seen:
+        """What counts of `executions`; of those that were not run to their end only that they crashed."""
+        sound, count = executions.sound, len(executions)
+        niches, far = np.zeros(count, np.int64), np.full(count, np.inf)
+        seen = Seen((input_cells, niches), far, far.copy(), executions.crashed)
+        if sound.any():
+            whole = executions[sound] if executions.errors else executions
+            self._nearness = self._nearness or Nearness.fit(whole)
+            niches[sound] = self._niches(whole)
+            seen.distances[sound], seen.tie_breaks[sound] = self._nearness.of(whole)
+        return seen
 
     def _niches(self, executions: Executions) -> NDArray[np.int64]:
         """(n,) cells of the behaviour, all the same until enough was seen to lay them out."""
