@@ -67,23 +67,26 @@ def command(
 
     Every crash that a contestant claims is run again by a judge before it counts. Each trial is written to
     its own file in OUT/raw as soon as it is done, so that the bench can be stopped at any time and goes on
-    when it is started again. Exit code 1 if a goal is missed.
+    when it is started again. Exit code 1 if a goal is missed. A goal is measured only with as many seeds as
+    are usual, and with the usual episodes of its target.
     """
     from policyfuzz.benchmarks.versus.contestants import contestant_names
     from policyfuzz.benchmarks.versus.report import write_report
     from policyfuzz.benchmarks.versus.targets import choose
     from policyfuzz.benchmarks.versus.trials import Plan, run_all
 
+    asked_targets: list[str] = []
+    asked_contestants: tuple[str, ...] = ()
     if not report_only:
-        plan = Plan.make(
-            choose(names, public_networks, episodes), contestants or contestant_names(), seeds, peer_seeds
-        )
+        entries = choose(names, public_networks, episodes)
+        asked_targets, asked_contestants = [one.label for one in entries], contestants or contestant_names()
+        plan = Plan.make(entries, asked_contestants, seeds, peer_seeds)
         for line in plan.left_out:
             _say(line)
         results = run_all(plan.tasks, out / "raw", jobs, _say)
         for number, done in enumerate(results, 1):
             _say(f"{number}. {_described(done)}")
-    report = write_report(out, page, notes)
+    report = write_report(out, page, notes, asked_targets, asked_contestants)
     _print_tables(report)
     _say(f"pictures and CSV files are in {out}" + (f", the page is {page}" if page else ""))
     return int(any(goal.is_met is False for goal in report.goals))
@@ -146,7 +149,10 @@ def _described(done: "Done") -> str:
 
     result = done.result
     found = int((result.verdicts == Verdict.FINDING).sum())
+    length = f"{task.episodes:,}"
+    if result.episodes < task.episodes:
+        length = f"broke off after {result.episodes:,} of {length}"
     counts = f"{found:,} findings, {int(result.distinct.sum()):,} distinct"
     if found < len(result.verdicts):
         counts += f", {len(result.verdicts) - found:,} claims refused"
-    return f"{who}: {counts}, {task.episodes:,} episodes in {format_seconds(result.seconds)}"
+    return f"{who}: {counts}, {length} episodes in {format_seconds(result.seconds)}"

@@ -59,3 +59,25 @@ def make_trial(
 @pytest.fixture(scope="session")
 def made_trial() -> Callable[..., RawTrial]:
     return make_trial
+
+
+def spread(count: int, seed: int, episodes: int = 20_000) -> tuple[int, ...]:
+    """So many claims, and as many more as the seed says, over all episodes."""
+    count += seed
+    return tuple(1 + position * episodes // max(count, 1) for position in range(count))
+
+
+@pytest.fixture(scope="session")
+def trials() -> Callable[..., list[RawTrial]]:
+    """Trials of contestants that find so many a trial, and one more with each further seed."""
+
+    def make(seeds: int = 10, label: str = "acasxu", episodes: int = 20_000, **counts: int) -> list[RawTrial]:
+        return [
+            make_trial(
+                name.replace("_", "-"), seed, spread(count, seed, episodes), label=label, episodes=episodes
+            )
+            for name, count in counts.items()
+            for seed in range(seeds)
+        ]
+
+    return make

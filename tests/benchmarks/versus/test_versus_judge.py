@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policyfuzz import load_target
-from policyfuzz.benchmarks.versus.behaviour import BehaviourScale, describe
+from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
 from policyfuzz.benchmarks.versus.judge import Judge, Verdict
 from policyfuzz.benchmarks.versus.trial import Trial
 from policyfuzz.errors import TargetCodeError
@@ -80,11 +80,6 @@ def test_only_findings_have_a_behaviour():
 def test_claims_that_make_no_sense_are_refused(trial, complaint):
     with pytest.raises(TargetCodeError, match=complaint):
         Judge(TARGET)(trial, 100)
-
-
-def test_behaviour_is_the_mean_state_and_the_last_one():
-    executions = Executions.of([0.0, 0.0], [False, True], [np.array([[1.0], [3.0]]), np.array([[5.0]])])
-    assert describe(executions).tolist() == [[2.0, 3.0], [5.0, 5.0]]
 
 
 def test_behaviour_is_measured_in_deviations_and_root_mean_square():

@@ -1,12 +1,14 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from policyfuzz.benchmarks.versus.diversity import Radii, novelty
+from policyfuzz.benchmarks.versus.diversity import RADII, Radii, novelty
 from policyfuzz.benchmarks.versus.judge import Verdict
 from policyfuzz.benchmarks.versus.metrics import distinct_over, findings_over, measure
 from policyfuzz.inputs import Angle, InputSpace, Real
+from policyfuzz.search import portfolio
 
 FINDING, INVALID, REPEATED = Verdict.FINDING, Verdict.INVALID, Verdict.REPEATED
 SPACE = InputSpace((Real("x", 0.0, 10.0), Real("y", 0.0, 10.0)))
@@ -99,3 +101,20 @@ def test_curves_step_up_where_a_claim_was_made(made_trial):
 def test_curves_over_processor_time_use_its_share_of_wall_time(made_trial):
     trial = made_trial(numbers=(50,), episodes=100)  # after 5 of 10 seconds, of which 5 were on a core
     assert findings_over(trial, np.array([2.4, 2.5]), "cpu_times").tolist() == [0, 1]
+
+
+def test_a_trial_with_fewer_episodes_than_were_asked_for_is_broken_off(made_trial):
+    trial = replace(made_trial(numbers=(10,), episodes=100), episodes=40)
+    metrics = measure(trial)
+    assert (metrics.episodes, metrics.episodes_run, metrics.is_broken_off) == (100, 40, True)
+    assert not measure(trial, 40).is_broken_off, "it had all of these"
+
+
+def test_late_claims_are_refused(made_trial):
+    metrics = measure(made_trial(numbers=(10, 101), verdicts=(FINDING, Verdict.LATE), episodes=100))
+    assert (metrics.findings, metrics.late, metrics.refused) == (1, 1, 1)
+
+
+def test_the_default_takes_findings_for_new_at_the_radius_of_distinct_ones():
+    """The page says so, because it is an advantage over others that are not told."""
+    assert portfolio._RADIUS == RADII.distinct

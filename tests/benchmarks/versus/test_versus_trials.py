@@ -185,3 +185,16 @@ def test_known_regions_are_those_of_the_target(name):
 def test_all_names_of_contestants_are_known():
     assert contestants.contestant_names()[:4] == ("default", "mdpfuzz", "reward", "random")
     assert set(contestants.SLOW_PEERS) <= set(contestants.contestant_names())
+
+
+def test_code_is_stamped_as_it_was_before_the_trial(add_peer, monkeypatch, tmp_path):
+    state = {"code": "before"}
+    monkeypatch.setattr(trials, "surroundings", lambda: dict(state))
+
+    def edit(target, episodes, seed):
+        state["code"] = "after"
+        return lie(target, episodes, seed)
+
+    add_peer("editor", edit)
+    (done,) = run_all([task("editor")], tmp_path, 1, lambda line: None)
+    assert done.result.about["code"] == "before"

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.executions import Executions, concatenate
+from policyfuzz.search.cells import behaviour_of
 from policyfuzz.search.validation import Validator
 from policyfuzz.target import Run, Target
 
@@ -15,13 +16,6 @@ _EPISODES, _SEED = 512, 20_240_229
 _CONSTANT = 1e-9
 #: Standard deviations that no coordinate goes beyond, so that one that diverges stays a number.
 _FARTHEST = 1e6
-
-
-def describe(executions: Executions) -> NDArray[np.float64]:
-    """(n, 2 k) mean state of each episode, then its last state."""
-    lengths, states = executions.lengths, executions.states
-    mean = states.sum(axis=1) / lengths[:, None]  # states are zero behind their end
-    return np.concatenate([mean, states[np.arange(len(lengths)), lengths - 1]], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +39,7 @@ class BehaviourScale:
         starts = range(0, _EPISODES, target.batch_size)
         parts = [slice(start, start + target.batch_size) for start in starts]
         executions = concatenate([run(inputs[part], seeds[part]) for part in parts])
-        return cls.of(describe(executions[executions.sound]))
+        return cls.of(behaviour_of(executions[executions.sound]))
 
     @classmethod
     def of(cls, behaviours: NDArray[np.float64]) -> "BehaviourScale":
@@ -61,7 +55,7 @@ class BehaviourScale:
 
     def __call__(self, executions: Executions) -> NDArray[np.float64]:
         """(n, size) behaviour of each episode in this scale."""
-        behaviours = describe(executions)
+        behaviours = behaviour_of(executions)
         if behaviours.shape[1] != len(self.mean):  # no episode of these got as far as a state
             behaviours = np.broadcast_to(self.mean, (len(executions), len(self.mean)))
         varies = self.deviation > 0

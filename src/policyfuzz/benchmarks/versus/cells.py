@@ -57,7 +57,8 @@ def probability(value: float) -> str:
 
 
 def _row(group: Group, metrics: list[str], ours: Group | None) -> list[Cell]:
-    cells = [Cell(group.contestant), Cell(str(len(group.metrics)))]
+    broken = len(group.broken_off)
+    cells = [Cell(group.contestant), Cell(str(len(group.metrics)), f"{broken} broke off" if broken else "")]
     for metric in metrics:
         is_open = metric == "first_or_end" and any(one.first is None for one in group.metrics)
         cells.append(_mean(group.mean(metric), is_open))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.campaigns import finished_campaign
 from policyfuzz.benchmarks.versus import peers
+from policyfuzz.benchmarks.versus.targets import Entry
 from policyfuzz.benchmarks.versus.trial import Contestant, Trial
 from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.records import CONFIRMED, Finding
@@ -23,7 +24,7 @@ OWN: Mapping[str, str] = {
     "reward": "reward",
     "random": "random",
 }
-#: They run a few episodes a second, and so fewer of them, with fewer seeds.
+#: One of them runs a few episodes a second; both modes have fewer episodes and seeds, to be comparable.
 SLOW_PEERS = frozenset({"pypi-mdpfuzz", "pypi-mdpfuzz-no-coverage"})
 
 
@@ -66,6 +67,11 @@ class CampaignContestant:
             simulated_seconds=progress.simulate_seconds + progress.validate_seconds,
             times=np.array([finding.seconds for finding in found]),
         )
+
+
+def episodes_of(name: str, entry: Entry) -> int:
+    """Episodes that the contestant called `name` gets on a target."""
+    return entry.slow_peer_episodes if name in SLOW_PEERS else entry.episodes
 
 
 def contestant_names() -> tuple[str, ...]:

@@ -49,8 +49,8 @@ def write_rows(path: Path, heads: Sequence[str], rows: Iterable[Sequence[Any]]) 
 def _trial_rows(results: Results, names: list[str]) -> Iterable[list[Any]]:
     for trial in results.trials:
         task = trial.task
-        lengths = {contest.episodes for contest in results.contests(task.label)}
-        for episodes in sorted(length for length in lengths if length <= task.episodes):
+        contests = [one for one in results.contests(task.label) if one.find(task.contestant)]
+        for episodes in sorted(contest.episodes for contest in contests):
             metrics = measure(trial, episodes)
             values = [getattr(metrics, name) for name in names]
             yield [task.label, task.contestant, task.seed, *("" if one is None else one for one in values)]

@@ -1,20 +1,23 @@
 """What must hold, checked from the numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from policyfuzz.benchmarks.versus.contestants import SLOW_PEERS
+from policyfuzz.benchmarks.versus.contestants import SLOW_PEERS, contestant_names, episodes_of
 from policyfuzz.benchmarks.versus.results import OURS, Contest, Group, Results
 from policyfuzz.benchmarks.versus.targets import ENTRIES
 
 _AIRCRAFT = ("acasxu", "acasxu-public")
+#: Trials that it takes to tell.
+_SEEDS, _SLOW_PEER_SEEDS = 10, 3
 #: Share of crashes among random inputs below which the default must be above random beyond chance.
 _RARE = 0.05
 _MOST_OVERHEAD = 0.25
 #: Target whose regions must all be found, and in which share of trials.
 _REGIONS_TARGET, _REGIONS_SHARE = "ripple-10", 0.9
+_NAMES = {"findings": "findings", "distinct": "distinct findings"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,100 +26,138 @@ class Goal:
 
     target: str
     what: str
-    numbers: str  #: that tell
+    numbers: str  #: that tell, or why it was not measured
     is_met: bool | None  #: None where it was not measured
 
 
-def check(results: Results) -> list[Goal]:
-    """All goals that have to do with the targets in `results`."""
+def check(results: Results, targets: Collection[str] = (), contestants: Collection[str] = ()) -> list[Goal]:
+    """All goals that have to do with what is in `results`, or with these `targets` and `contestants`.
+
+    A goal is measured only by as many trials as it takes to tell, with the episodes that it is about.
+    """
     goals: list[Goal] = []
-    for label in results.labels:
-        contest = results.contests(label)[0]
-        if label in _AIRCRAFT:
-            goals += _multiple_of_random(contest)
-            goals += _overhead(contest)
-        else:
-            goals += _not_below_random(contest)
-        goals += _above_slow_peers(label, results.slow_contest(label))
-        goals += _regions(contest)
+    wanted = {*results.labels, *targets}
+    for label in dict.fromkeys([*(one for one in ENTRIES if one in wanted), *results.labels]):
+        if label not in results.labels:
+            goals.append(Goal(label, "all goals of this target", "did not run", None))
+            continue
+        goals += _beside_random(_Case.of(results, label, "random"))
+        for name in contestant_names():
+            is_wanted = name in {*results.contestants, *contestants} or (label, name) in results.failures
+            if name in SLOW_PEERS and is_wanted:
+                goals += _above_slow_peer(_Case.of(results, label, name), name)
+        goals += _regions(results, label)
+        goals += _overhead(results, label)
     return goals
 
 
-def _multiple_of_random(contest: Contest) -> Iterator[Goal]:
-    for metric, factor in (("distinct", 4), ("findings", 10)):
-        what = f"default has at least {factor} times the {_NAMES[metric]} of random"
-        yield _at_least(contest, "random", metric, factor, what, _usual(contest.label))
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One contest, and whether it tells anything."""
+
+    results: Results
+    contest: Contest
+
+    @classmethod
+    def of(cls, results: Results, label: str, contestant: str) -> "_Case":
+        """The contest over as many episodes as `contestant` should have; as it had, where nothing is said."""
+        if label in ENTRIES:
+            return cls(results, results.contest(label, episodes_of(contestant, ENTRIES[label])))
+        episodes = results.length(label, contestant) or results.contests(label)[0].episodes
+        return cls(results, results.contest(label, episodes))
+
+    def goal(self, what: str, names: tuple[str, ...], measure: Callable[..., tuple[str, bool]]) -> Goal:
+        """The goal that `measure` decides from the groups of the contestants called `names`."""
+        label = self.contest.label
+        reasons = list(filter(None, (self._reason(name) for name in names)))
+        if reasons:
+            return Goal(label, what, "; ".join(reasons), None)
+        return Goal(label, what, *measure(*(self.contest.find(name) for name in names)))
+
+    def _reason(self, name: str) -> str:
+        """Why nothing can be told about a contestant; empty where it can."""
+        label, episodes = self.contest.label, self.contest.episodes
+        length, group = self.results.length(label, name), self.contest.find(name)
+        needed = _SLOW_PEER_SEEDS if name in SLOW_PEERS else _SEEDS
+        if not length:
+            return f"{name} {'could' if (label, name) in self.results.failures else 'did'} not run"
+        if group is None:
+            return f"{name}: {length:,} of {episodes:,} episodes"
+        if len(group.metrics) < needed:
+            return f"{name}: {len(group.metrics)} of {needed} seeds"
+        if group.broken_off:
+            return f"{name} broke off in {len(group.broken_off)} of {len(group.metrics)} trials"
+        return ""
 
 
-def _at_least(contest: Contest, other: str, metric: str, factor: float, what: str, episodes: int) -> Goal:
-    ours, theirs = contest.find(OURS), contest.find(other)
-    what = f"{what} at {episodes:,} episodes"
-    if ours is None or theirs is None or contest.episodes != episodes:
-        return Goal(contest.label, what, "", None)
-    mine, its = ours.mean(metric).value, theirs.mean(metric).value
-    is_met = mine > 0 and mine >= factor * its
-    return Goal(contest.label, what, f"{mine:,.1f} against {its:,.1f}{_times(mine, its)}", is_met)
-
-
-def _not_below_random(contest: Contest) -> Iterator[Goal]:
-    ours, random = contest.find(OURS), contest.find("random")
-    for metric in ("findings", "distinct"):
-        what = f"default has no fewer {_NAMES[metric]} than random (A12 >= 0.5)"
-        if ours is None or random is None:
-            yield Goal(contest.label, what, "", None)
-            continue
-        is_rare = _crash_share(random) < _RARE
+def _beside_random(case: _Case) -> Iterator[Goal]:
+    if case.contest.label in _AIRCRAFT:
+        yield _at_least(case, "random", "distinct", 4)
+        yield _at_least(case, "random", "findings", 10)
+        return
+    random = case.contest.find("random")
+    is_rare = random is not None and _crash_share(random) < _RARE
+    for metric, name in _NAMES.items():
         if is_rare:
-            what = f"default has more {_NAMES[metric]} than random (A12 > 0.5, p < 0.05)"
-        compared = ours.versus(random, metric)
-        is_met = compared.is_above if is_rare else compared.a12 >= 0.5
-        yield Goal(contest.label, what, _means(ours, random, metric), is_met)
+            what = f"default has more {name} than random (A12 > 0.5, p < 0.05)"
+        else:
+            what = f"default has no fewer {name} than random (A12 >= 0.5)"
+
+        def measure(ours: Group, theirs: Group, metric: str = metric) -> tuple[str, bool]:
+            compared = ours.versus(theirs, metric)
+            return _means(ours, theirs, metric), compared.is_above if is_rare else compared.a12 >= 0.5
+
+        yield case.goal(what, (OURS, "random"), measure)
 
 
-def _above_slow_peers(label: str, contest: Contest | None) -> Iterator[Goal]:
-    if contest is None:
+def _above_slow_peer(case: _Case, peer: str) -> Iterator[Goal]:
+    if case.contest.label in _AIRCRAFT:
+        yield _at_least(case, peer, "distinct", 10)
         return
-    ours = contest.find(OURS)
-    for theirs in (group for group in contest.groups if group.contestant in SLOW_PEERS):
-        name = theirs.contestant
-        if label in _AIRCRAFT:
-            what = f"default has at least 10 times the distinct findings of {name}"
-            yield _at_least(contest, name, "distinct", 10, what, ENTRIES[label].slow_peer_episodes)
-            continue
-        for metric in ("findings", "distinct"):
-            what = f"default has more {_NAMES[metric]} than {name} (A12 > 0.5)"
-            if ours is None:
-                yield Goal(label, what, "", None)
-            else:
-                is_met = ours.versus(theirs, metric).a12 > 0.5
-                yield Goal(label, what, _means(ours, theirs, metric), is_met)
+    for metric, name in _NAMES.items():
+
+        def measure(ours: Group, theirs: Group, metric: str = metric) -> tuple[str, bool]:
+            return _means(ours, theirs, metric), ours.versus(theirs, metric).a12 > 0.5
+
+        yield case.goal(f"default has more {name} than {peer} (A12 > 0.5)", (OURS, peer), measure)
 
 
-def _regions(contest: Contest) -> Iterator[Goal]:
-    if contest.label != _REGIONS_TARGET:
+def _at_least(case: _Case, other: str, metric: str, factor: float) -> Goal:
+    def measure(ours: Group, theirs: Group) -> tuple[str, bool]:
+        mine, its = ours.mean(metric).value, theirs.mean(metric).value
+        times = f": {mine / its:,.1f} times" if its else ""
+        return f"{mine:,.1f} against {its:,.1f}{times}", mine > 0 and mine >= factor * its
+
+    what = f"default has at least {factor} times the {_NAMES[metric]} of {other}"
+    return case.goal(f"{what} at {case.contest.episodes:,} episodes", (OURS, other), measure)
+
+
+def _regions(results: Results, label: str) -> Iterator[Goal]:
+    if label != _REGIONS_TARGET:
         return
-    what = f"default finds all {contest.known_regions} regions in {_REGIONS_SHARE:.0%} of trials"
-    ours = contest.find(OURS)
-    if ours is None or contest.episodes != _usual(contest.label):
-        yield Goal(contest.label, what, "", None)
+    case = _Case.of(results, label, OURS)
+    known = case.contest.known_regions
+
+    def measure(ours: Group) -> tuple[str, bool]:
+        complete, count = int((ours.values("regions") == known).sum()), len(ours.metrics)
+        return f"{complete} of {count}", complete >= _REGIONS_SHARE * count
+
+    yield case.goal(f"default finds all {known} regions in {_REGIONS_SHARE:.0%} of trials", (OURS,), measure)
+
+
+def _overhead(results: Results, label: str) -> Iterator[Goal]:
+    if label not in _AIRCRAFT:
         return
-    complete = int((ours.values("regions") == contest.known_regions).sum())
-    count = len(ours.metrics)
-    yield Goal(contest.label, what, f"{complete} of {count}", complete >= _REGIONS_SHARE * count)
+    # of longer trials the whole, since nobody has measured the time of a part
+    episodes = max(ENTRIES[label].episodes, results.length(label, OURS))
 
+    def measure(ours: Group) -> tuple[str, bool]:
+        # the first trial of a process compiles, which is no part of the search
+        share = float(np.median(ours.values("overhead")))
+        return f"{share:.1%}, the median of trials", share <= _MOST_OVERHEAD
 
-def _overhead(contest: Contest) -> Iterator[Goal]:
     what = f"default spends at most {_MOST_OVERHEAD:.0%} of wall time on the search and the store"
-    ours = contest.find(OURS)
-    if ours is None or contest.episodes != _usual(contest.label):
-        yield Goal(contest.label, what, "", None)
-        return
-    # the first trial of a process compiles, which is no part of the search
-    share = float(np.median(ours.values("overhead")))
-    yield Goal(contest.label, what, f"{share:.1%}, the median of trials", share <= _MOST_OVERHEAD)
-
-
-_NAMES = {"findings": "findings", "distinct": "distinct findings"}
+    yield _Case(results, results.contest(label, episodes)).goal(what, (OURS,), measure)
 
 
 def _crash_share(random: Group) -> float:
@@ -125,15 +166,6 @@ def _crash_share(random: Group) -> float:
     return findings / max(random.metrics[0].episodes - findings, 1)
 
 
-def _usual(label: str) -> int:
-    """Episodes that a goal in absolute numbers is about."""
-    return ENTRIES[label].episodes
-
-
 def _means(ours: Group, theirs: Group, metric: str) -> str:
     mine, its, compared = ours.mean(metric).value, theirs.mean(metric).value, ours.versus(theirs, metric)
     return f"{mine:,.1f} against {its:,.1f}, A12 {compared.a12:.2f}, p {compared.p:.2g}"
-
-
-def _times(mine: float, its: float) -> str:
-    return f": {mine / its:,.1f} times" if its else ""

@@ -15,6 +15,7 @@ class Metrics:
     """What a trial gave within its first `episodes`."""
 
     episodes: int
+    episodes_run: int  #: of these; fewer where the contestant broke off by itself
     findings: int  #: valid, solvable, and they crash again
     distinct: int  #: of these, apart from all earlier ones by `diversity.RADII.distinct`
     apart: int  #: the same, far apart
@@ -26,6 +27,7 @@ class Metrics:
     unsolvable: int
     not_reproduced: int
     repeated: int
+    late: int
     seconds: float  #: of wall time; NaN where only a part of a trial is counted
     cpu_seconds: float
     #: Share of wall time that went neither into episodes nor into judging inputs; NaN where nobody knows.
@@ -34,7 +36,12 @@ class Metrics:
     @property
     def refused(self) -> int:
         """Claims that are no findings."""
-        return self.invalid + self.unsolvable + self.not_reproduced + self.repeated
+        return self.invalid + self.unsolvable + self.not_reproduced + self.repeated + self.late
+
+    @property
+    def is_broken_off(self) -> bool:
+        """True where the contestant ended before its episodes were used up."""
+        return self.episodes_run < self.episodes
 
     @property
     def first_or_end(self) -> int:
@@ -51,6 +58,7 @@ def measure(trial: RawTrial, episodes: int | None = None) -> Metrics:
     is_whole = limit >= trial.task.episodes
     return Metrics(
         episodes=limit,
+        episodes_run=min(trial.episodes, limit),
         findings=int(found.sum()),
         distinct=int(distinct.sum()),
         apart=int((within & trial.apart).sum()),
@@ -62,6 +70,7 @@ def measure(trial: RawTrial, episodes: int | None = None) -> Metrics:
         unsolvable=_count(trial, within, Verdict.UNSOLVABLE),
         not_reproduced=_count(trial, within, Verdict.NOT_REPRODUCED),
         repeated=_count(trial, within, Verdict.REPEATED),
+        late=_count(trial, trial.numbers > limit, Verdict.LATE) if is_whole else 0,
         seconds=trial.seconds if is_whole else math.nan,
         cpu_seconds=trial.cpu_seconds if is_whole else math.nan,
         overhead=1 - trial.simulated_seconds / trial.seconds if is_whole else math.nan,

@@ -59,8 +59,10 @@ def _target(results: Results, label: str) -> str:
         lines.append(f"{contest.episodes:,} episodes:")
         if contest is not contests[0]:
             lines[-1] = (
-                f"Within the {contest.episodes:,} episodes that slow peers had; of longer trials the first"
-                " ones count, since no strategy of ours depends on how many are to come:"
+                f"Within the {contest.episodes:,} episodes that {_shorter(results, contest)} had; of longer"
+                " trials of our strategies the first ones count, since none depends on how many are to come"
+                " (`mdpfuzz` and `reward` begin with up to 1,000 random ones). Longer trials of"
+                " peers do depend on it, and are left out:"
             )
         lines += [_contest(contest), *_refusals(contest)]
     lines += [
@@ -69,6 +71,13 @@ def _target(results: Results, label: str) -> str:
         if where == label
     ]
     return "\n\n".join(lines)
+
+
+def _shorter(results: Results, contest: Contest) -> str:
+    """Those whose trials are no longer than `contest`."""
+    names = [group.contestant for group in contest.groups]
+    shorter = [name for name in names if results.length(contest.label, name) == contest.episodes]
+    return " and ".join(f"`{name}`" for name in shorter)
 
 
 def _contest(contest: Contest) -> str:
@@ -87,7 +96,7 @@ def _refusals(contest: Contest) -> Iterator[str]:
 
 
 def _refusal(group: Group) -> str:
-    kinds = ("invalid", "unsolvable", "not_reproduced", "repeated")
+    kinds = ("invalid", "unsolvable", "not_reproduced", "repeated", "late")
     counts = [f"{group.total(kind):,} {kind.replace('_', ' ')}" for kind in kinds if group.total(kind)]
     claims = group.total("refused") + group.total("findings")
     return f"`{group.contestant}` {', '.join(counts)} of {claims:,} claims"

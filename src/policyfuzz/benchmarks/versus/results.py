@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.versus import raw
-from policyfuzz.benchmarks.versus.contestants import SLOW_PEERS, contestant_names
+from policyfuzz.benchmarks.versus.contestants import OWN, contestant_names
 from policyfuzz.benchmarks.versus.metrics import Metrics, measure
 from policyfuzz.benchmarks.versus.raw import RawTrial
 from policyfuzz.benchmarks.versus.statistics import Comparison, Mean, compare
@@ -26,6 +26,11 @@ class Group:
 
     contestant: str
     metrics: tuple[Metrics, ...]
+
+    @property
+    def broken_off(self) -> list[Metrics]:
+        """Those of trials that the contestant itself ended too early."""
+        return [one for one in self.metrics if one.is_broken_off]
 
     def values(self, name: str) -> NDArray[np.float64]:
         """(n,) one metric of every trial."""
@@ -88,9 +93,16 @@ class Results:
         names = {trial.task.contestant for trial in self.trials}
         return sorted(names, key=_rank(contestant_names()))
 
+    @cached_property
+    def _groups(self) -> dict[tuple[str, str], list[RawTrial]]:
+        found: dict[tuple[str, str], list[RawTrial]] = {}
+        for trial in self.trials:
+            found.setdefault((trial.task.label, trial.task.contestant), []).append(trial)
+        return found
+
     def of(self, label: str, contestant: str) -> list[RawTrial]:
         """All trials of `contestant` on a target, which have the same number of episodes."""
-        found = [one for one in self.trials if (one.task.label, one.task.contestant) == (label, contestant)]
+        found = self._groups.get((label, contestant), [])
         lengths = sorted({trial.task.episodes for trial in found})
         if len(lengths) > 1:
             raise CampaignError(
@@ -99,30 +111,27 @@ class Results:
             )
         return found
 
+    def length(self, label: str, contestant: str) -> int:
+        """Episodes that `contestant` had on a target, 0 where it has no trial."""
+        return max((trial.task.episodes for trial in self.of(label, contestant)), default=0)
+
     def contests(self, label: str) -> list[Contest]:
         """The contest over all episodes of a target, then that over what slow peers had, where it is less."""
-        trials = {name: self.of(label, name) for name in self.contestants}
-        trials = {name: some for name, some in trials.items() if some}
-        lengths = sorted({some[0].task.episodes for some in trials.values()}, reverse=True)
-        return [_contest(label, length, trials) for length in lengths]
+        lengths = {self.length(label, name) for name in self.contestants} - {0}
+        return [self.contest(label, length) for length in sorted(lengths, reverse=True)]
 
-    def slow_contest(self, label: str) -> Contest | None:
-        """The contest in which slow peers took part."""
-        for contest in self.contests(label):
-            if any(group.contestant in SLOW_PEERS for group in contest.groups):
-                return contest
-        return None
+    def contest(self, label: str, episodes: int) -> Contest:
+        """Of those who had so many `episodes` of a target.
 
-
-def _contest(label: str, episodes: int, trials: dict[str, list[RawTrial]]) -> Contest:
-    """Of those who had at least so many `episodes`; of longer trials the first ones count."""
-    groups = tuple(
-        Group(name, tuple(measure(trial, episodes) for trial in some))
-        for name, some in trials.items()
-        if some[0].task.episodes >= episodes
-    )
-    known = next(iter(trials.values()))[0].known_regions
-    return Contest(label, episodes, groups, known)
+        Of longer trials of our strategies the first ones count; a peer shares out what it is given.
+        """
+        groups = tuple(
+            Group(name, tuple(measure(trial, episodes) for trial in self.of(label, name)))
+            for name in self.contestants
+            if self.length(label, name) == episodes or (name in OWN and self.length(label, name) > episodes)
+        )
+        known = max((trial.known_regions for trial in self.trials if trial.task.label == label), default=0)
+        return Contest(label, episodes, groups, known)
 
 
 def _place(trial: RawTrial) -> tuple[tuple[int, str], tuple[int, str], int]:

@@ -29,6 +29,11 @@ class Entry:
     policy: str | None = None  #: URI, None for the target's own
     slow_peer_episodes: int = _SLOW_PEERS
 
+    def with_episodes(self, episodes: int) -> "Entry":
+        """The same with so many `episodes`, and no more for slow peers than they have anyway."""
+        slow_peers = min(episodes, self.slow_peer_episodes)
+        return replace(self, episodes=episodes, slow_peer_episodes=slow_peers)
+
     def load(self) -> Target:
         """The target itself."""
         return load_target(self.target, self.policy)
@@ -60,15 +65,24 @@ ENTRIES = {
         _ripple(2),
         _ripple(10),
         _ripple(50),
-        _shipped("cartpole", "CartPole-v1", 2_000),
+        _shipped("cartpole", "CartPole-v1", 1_000),
         _shipped("lunarlander", "LunarLander-v3", 1_000),
     )
 }
 
 
+def find_entry(name: str) -> Entry:
+    """The target called `name`: one of the bench, or any other, with its options behind a colon."""
+    if name in ENTRIES:
+        return ENTRIES[name]
+    if ":" not in name:
+        raise unknown_name("target of the bench", name, ENTRIES)
+    return Entry(re.sub(r"[^\w.=-]+", "-", name).strip("-"), name, 5_000)
+
+
 def choose(names: tuple[str, ...], public_networks: Path | None, episodes: int | None) -> list[Entry]:
     """The targets called `names`, all by default, with so many `episodes` if that is said."""
-    entries = [_entry(name) for name in names] if names else list(ENTRIES.values())
+    entries = [find_entry(name) for name in names] if names else list(ENTRIES.values())
     if public_networks is not None:
         policy = f"acasxu:{public_networks.expanduser().resolve()}"
         entries = [replace(one, policy=policy) if one.label == _PUBLIC else one for one in entries]
@@ -76,10 +90,7 @@ def choose(names: tuple[str, ...], public_networks: Path | None, episodes: int |
         return entries
     if episodes < 10:
         raise UsageError(f"episodes is {episodes}, expected 10 or more")
-    return [
-        replace(one, episodes=episodes, slow_peer_episodes=min(episodes, one.slow_peer_episodes))
-        for one in entries
-    ]
+    return [one.with_episodes(episodes) for one in entries]
 
 
 def load(entry: Entry) -> Target:
@@ -101,11 +112,3 @@ def regions_of(target: str, inputs: NDArray[np.float64]) -> tuple[int, NDArray[n
     dimensions, probability = int(options.get("dimensions", 4)), float(options.get("probability", 1e-3))
     pond = Pond.make(dimensions, regions, probability)
     return regions, np.asarray(pond.nearest(inputs)[0], np.int64)
-
-
-def _entry(name: str) -> Entry:
-    if name in ENTRIES:
-        return ENTRIES[name]
-    if ":" not in name:
-        raise unknown_name("target of the bench", name, ENTRIES)
-    return Entry(re.sub(r"[^\w.=-]+", "-", name).strip("-"), name, 5_000)

@@ -7,12 +7,19 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.versus import raw, targets
-from policyfuzz.benchmarks.versus.contestants import OWN, SLOW_PEERS, CampaignTrial, find_contestant
+from policyfuzz.benchmarks.versus.contestants import (
+    OWN,
+    SLOW_PEERS,
+    CampaignTrial,
+    episodes_of,
+    find_contestant,
+)
 from policyfuzz.benchmarks.versus.diversity import RADII, novelty
 from policyfuzz.benchmarks.versus.judge import Judge
 from policyfuzz.benchmarks.versus.raw import RawTrial, Task
@@ -79,6 +86,7 @@ def run_all(tasks: Sequence[Task], folder: Path, jobs: int, say: Callable[[str],
 
 def run_one(task: Task, folder: Path) -> Done:
     """Run `task`, judge what it claims and write the file; a peer may fail, and then that is written."""
+    about = surroundings()  # before the trial: files may be edited while it runs
     target, judge = _judged_target(task.label, task.target, task.policy)
     # one core per process, for everybody
     with threadpool_limits(1):
@@ -91,12 +99,12 @@ def run_one(task: Task, folder: Path) -> Done:
             if not isinstance(error, MissingExtra):  # which says nothing about the contestant
                 raw.note_failure(task, folder, str(error))
             return Done(task, None, str(error))
-        result = _result(task, target, trial, judge)
+        result = _result(task, target, trial, judge, about)
     result.save(folder)
     return Done(task, result)
 
 
-def _result(task: Task, target: Target, trial: Trial, judge: Judge) -> RawTrial:
+def _result(task: Task, target: Target, trial: Trial, judge: Judge, about: dict[str, Any]) -> RawTrial:
     judged = judge(trial, task.episodes)
     new = novelty(target.inputs, trial.inputs, judged.behaviours, judged.found)
     known, regions = targets.regions_of(task.target, trial.inputs)
@@ -117,7 +125,7 @@ def _result(task: Task, target: Target, trial: Trial, judge: Judge) -> RawTrial:
         apart=new.apart,
         behaviour=new.behaviour,
         known_regions=known,
-        about=surroundings() | {"radii": RADII.describe(), "dimensions": len(target.inputs.dimensions)},
+        about=about | {"radii": RADII.describe(), "dimensions": len(target.inputs.dimensions)},
     )
 
 
@@ -160,7 +168,7 @@ def _tasks(
             entry.policy,
             name,
             seed,
-            entry.slow_peer_episodes if name in SLOW_PEERS else entry.episodes,
+            episodes_of(name, entry),
             policy_sha256,
         )
         for seed in range(max(seeds, slow_peer_seeds))

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz import extras
-from policyfuzz.benchmarks.versus.behaviour import BehaviourScale, describe
+from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
 from policyfuzz.benchmarks.versus.peers.recorder import Recorder, learnable
 from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
 from policyfuzz.benchmarks.versus.trial import Trial
 from policyfuzz.errors import UnhealthyTarget
 from policyfuzz.executions import Executions
 from policyfuzz.inputs import InputSpace
+from policyfuzz.search.cells import behaviour_of
 from policyfuzz.search.validation import Validator
 from policyfuzz.target import Target
 
@@ -44,7 +45,7 @@ class Measures:
     @classmethod
     def of(cls, executions: Executions) -> "Measures":
         """The measures along which `executions` differ most."""
-        scale = BehaviourScale.of(describe(executions[learnable(executions)]))
+        scale = BehaviourScale.of(behaviour_of(executions[learnable(executions)]))
         _, _, directions = np.linalg.svd(scale(executions), full_matrices=False)
         axes = np.zeros((scale.size, 2))
         axes[:, : min(2, len(directions))] = directions[:2].T
