@@ -53,7 +53,7 @@ def test_human_summary_ends_with_the_command_that_replays(cli):
 
 
 def test_human_summary_says_how_likely_a_failure_is(cli):
-    _, out, _ = cli("fuzz", RIPPLE, "--max-execs", 2000, "--ui", "none")
+    _, out, _ = cli("fuzz", "ripple:probability=0.2", "--max-execs", 1000, "--ui", "none")
     line = next(line for line in out.splitlines() if line.startswith("failure probability"))
     assert re.search(
         r"[\d.]+% of valid, solvable inputs \(95 %: [\d.]+% to [\d.]+%\), from [\d,]+ random", line
