@@ -86,7 +86,11 @@ def _entries(reader: CampaignReader, campaign: Path, journal: Journal) -> Iterat
     yield Entry("episodes asked for", progress.executions, asked, "steps between stored batches")
     again = f"cases that began, + {confirmed} confirmations, {REPLAYS} replays"
     yield Entry("episodes asked for", progress.executions, len(due) + confirmed + REPLAYS, again)
-    purposes = progress.samples + progress.mutants + confirmed + REPLAYS
+    # a sample that could not be run says nothing about the policy, and is counted as an error only
+    lost = sum(
+        one.purpose in ("sample", "explore") and one.finding is None for one in reader.failed_episodes()
+    )
+    purposes = progress.samples + lost + progress.mutants + confirmed + REPLAYS
     yield Entry(
         "episodes asked for", progress.executions, purposes, "samples, mutants, confirmations, replays"
     )

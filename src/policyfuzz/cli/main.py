@@ -99,6 +99,10 @@ def exit_code(arguments: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # click calls that an error
+            return 0
+        raise
     except Exception as error:
         return _internal_error(error)
 
