@@ -29,7 +29,7 @@ from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.strategies import make_fuzzer
-from policyfuzz.search.tactic import Told
+from policyfuzz.search.tactic import Told, under
 from policyfuzz.target import Target
 from policyfuzz.timing import TimeSplit
 
@@ -288,13 +288,9 @@ class Campaign:
     def _restore(self) -> None:
         """Continue exactly where the last stored batch ended."""
         state = self.store.state()
-        under = {
-            prefix: {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
-            for prefix in ("fuzzer.", "confirm.", "imports.")
-        }
-        self._fuzzer.restore(under["fuzzer."], self.store.corpus())
-        self._confirmations.restore(under["confirm."])
-        self._imports.restore(under["imports."])
+        self._fuzzer.restore(under("fuzzer.", state), self.store.corpus())
+        self._confirmations.restore(under("confirm.", state))
+        self._imports.restore(under("imports.", state))
         findings = self.store.findings()
         self._ledger.next_finding = len(findings) + 1
         self._ledger.next_error = self.store.count("errors") + 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from policyfuzz.executions import Executions
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.guides import FreshnessGuide, Guide
-from policyfuzz.search.tactic import Told
+from policyfuzz.search.tactic import Told, under
 from policyfuzz.search.workshop import Workshop
 
 #: Sensitivity is a difference quotient; below this distance it would only measure rounding.
@@ -74,10 +74,7 @@ class EnergyTactic:
     def restore(self, shop: Workshop, state: Mapping[str, NDArray[Any]]) -> None:
         self._to_probe = state["to_probe"]
         for number, guide in enumerate(self.guides):
-            prefix = f"guide{number}."
-            guide.restore(
-                {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
-            )
+            guide.restore(under(f"guide{number}.", state))
 
     def _mutants(self, shop: Workshop, rng: np.random.Generator, count: int) -> Cases:
         def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -17,7 +17,7 @@ from policyfuzz.search.distinct import Packing
 from policyfuzz.search.emission import CODES, Emission
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.nearness import Nearness
-from policyfuzz.search.tactic import Told
+from policyfuzz.search.tactic import Told, under
 from policyfuzz.search.workshop import Workshop
 
 #: Most samples before anything is changed; and behaviours from which their cells are laid out.
@@ -95,9 +95,9 @@ class PortfolioTactic:
 
     def restore(self, shop: Workshop, state: Mapping[str, NDArray[Any]]) -> None:
         self._learnt = int(state["learnt"][0])
-        self._bandit = Bandit.from_state(_under("bandit.", state))
-        self._climbers = Climbers.from_state(_under("climbers.", state))
-        nearness, cells = _under("nearness.", state), _under("cells.", state)
+        self._bandit = Bandit.from_state(under("bandit.", state))
+        self._climbers = Climbers.from_state(under("climbers.", state))
+        nearness, cells = under("nearness.", state), under("cells.", state)
         self._nearness = Nearness.from_state(nearness) if nearness else None
         self._cells = BehaviourCells.from_state(cells) if cells else None
         self._behaviours = None if cells else state.get("behaviours")
@@ -261,7 +261,3 @@ class PortfolioTactic:
 def _emitters(cases: Cases) -> NDArray[np.int64]:
     """(n,) the emitter of each case; all climbers are one."""
     return np.where(cases.emitters >= len(Emitter), int(Emitter.CLIMB), cases.emitters)
-
-
-def _under(prefix: str, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}

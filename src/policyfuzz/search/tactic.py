@@ -61,6 +61,11 @@ class Tactic(Protocol):
         ...
 
 
+def under(prefix: str, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The part of a `state` whose names start with `prefix`, by the rest of their names."""
+    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
+
+
 def nothing_kept(executions: Executions) -> Told:
     """What is told where nothing is learnt: only who crashed."""
     nothing = np.empty(0, np.int64)
