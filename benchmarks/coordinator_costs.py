@@ -23,15 +23,15 @@ from policyfuzz import (
     Target,
 )
 from policyfuzz.benchmarks.worker_targets import CountedPolicy
-from policyfuzz.executions import Executions
-from policyfuzz.executors.choice import ExecutorChoice
-from policyfuzz.executors.crew import Answer, Message, Ready
-from policyfuzz.executors.dispatch import Dispatcher
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.core.settings import DEFAULT_STRATEGY
+from policyfuzz.core.timing import TimeSplit
+from policyfuzz.execution.choice import ExecutorChoice
+from policyfuzz.execution.dispatch import Dispatcher
+from policyfuzz.execution.pool import Answer, Message, Ready
 from policyfuzz.oracles import NONE, Below, Verdicts
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.strategies import DEFAULT_STRATEGY
-from policyfuzz.simulators.protocol import Frame
-from policyfuzz.timing import TimeSplit
 
 #: Seconds that an episode is said to have taken.
 _EPISODE_SECONDS = 1.0

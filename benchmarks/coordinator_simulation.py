@@ -10,9 +10,9 @@ import numpy as np
 from coordinator_costs import Shape, target_of
 from numpy.typing import NDArray
 
-from policyfuzz.executions import Executions
-from policyfuzz.executors.crew import Answer, Message, Ready
-from policyfuzz.executors.dispatch import Dispatcher
+from policyfuzz.core.executions import Executions
+from policyfuzz.execution.dispatch import Dispatcher
+from policyfuzz.execution.pool import Answer, Message, Ready
 from policyfuzz.oracles import NONE, Verdicts
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 

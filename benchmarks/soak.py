@@ -25,7 +25,7 @@ from soak_books import Entry, Journal, compare
 from soak_watch import Sample, Trend, marked, sample, trends
 
 from policyfuzz import CampaignReader
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 TARGET = f"{Path(__file__).with_name('flaky_simulator.py')}:target"
 #: Seconds for everything to be gone after the coordinator was killed, or has ended.

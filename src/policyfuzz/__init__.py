@@ -14,61 +14,60 @@ if TYPE_CHECKING:
     from policyfuzz.api.results import Result, open_result
     from policyfuzz.api.subjects import as_target
     from policyfuzz.campaign.budget import Budget
-    from policyfuzz.campaign.config import CampaignConfig
     from policyfuzz.campaign.engine import Campaign
     from policyfuzz.campaign.events import BatchDone, Examined, Exchanged, Started, Stopped, Waiting
-    from policyfuzz.campaign.reader import CampaignReader
-    from policyfuzz.campaign.writer import CampaignWriter
-    from policyfuzz.diagnosis import Diagnosis
-    from policyfuzz.errors import PolicyFuzzError, UnhealthyTarget
-    from policyfuzz.executions import Executions
-    from policyfuzz.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
+    from policyfuzz.core.errors import PolicyFuzzError, UnhealthyTarget
+    from policyfuzz.core.executions import Executions
+    from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
+    from policyfuzz.core.interfaces import Frame
+    from policyfuzz.core.rollout import rollout
+    from policyfuzz.core.settings import CampaignConfig, SearchSettings
+    from policyfuzz.core.target import Diagnosis, Runner, Target
+    from policyfuzz.environments.one_at_a_time import OneAtATime
     from policyfuzz.oracles import Below
     from policyfuzz.policies.loaded import Spaces
-    from policyfuzz.policies.plain_function import EachAlone, FunctionPolicy
+    from policyfuzz.policies.python_calls import EachAlone, FunctionPolicy
     from policyfuzz.policies.uri import load_policy
-    from policyfuzz.rollout import rollout
     from policyfuzz.search.fuzzer import Fuzzer
-    from policyfuzz.search.strategies import SearchSettings, Strategy, make_fuzzer
-    from policyfuzz.simulators.one_at_a_time import OneAtATime
-    from policyfuzz.simulators.protocol import Frame
-    from policyfuzz.target import Runner, Target
+    from policyfuzz.search.strategies import Strategy, make_fuzzer
+    from policyfuzz.store.reader import CampaignReader
+    from policyfuzz.store.writer import CampaignWriter
     from policyfuzz.targets.registry import load_target
 
 _HOME = {
-    "Angle": "inputs",
+    "Angle": "core.inputs",
     "BatchDone": "campaign.events",
     "Below": "oracles",
     "Budget": "campaign.budget",
     "Campaign": "campaign.engine",
-    "CampaignConfig": "campaign.config",
-    "CampaignReader": "campaign.reader",
-    "CampaignWriter": "campaign.writer",
-    "Choice": "inputs",
-    "Diagnosis": "diagnosis",
-    "EachAlone": "policies.plain_function",
+    "CampaignConfig": "core.settings",
+    "CampaignReader": "store.reader",
+    "CampaignWriter": "store.writer",
+    "Choice": "core.inputs",
+    "Diagnosis": "core.target",
+    "EachAlone": "policies.python_calls",
     "Examined": "campaign.events",
     "Exchanged": "campaign.events",
-    "Executions": "executions",
-    "Frame": "simulators.protocol",
-    "FunctionPolicy": "policies.plain_function",
+    "Executions": "core.executions",
+    "Frame": "core.interfaces",
+    "FunctionPolicy": "policies.python_calls",
     "Fuzzer": "search.fuzzer",
-    "InputSpace": "inputs",
-    "Integer": "inputs",
-    "OneAtATime": "simulators.one_at_a_time",
-    "PolicyFuzzError": "errors",
-    "Real": "inputs",
+    "InputSpace": "core.inputs",
+    "Integer": "core.inputs",
+    "OneAtATime": "environments.one_at_a_time",
+    "PolicyFuzzError": "core.errors",
+    "Real": "core.inputs",
     "Result": "api.results",
-    "Runner": "target",
-    "SearchSettings": "search.strategies",
-    "Seed": "inputs",
+    "Runner": "core.target",
+    "SearchSettings": "core.settings",
+    "Seed": "core.inputs",
     "Spaces": "policies.loaded",
     "Started": "campaign.events",
     "Stop": "api.listening",
     "Stopped": "campaign.events",
     "Strategy": "search.strategies",
-    "Target": "target",
-    "UnhealthyTarget": "errors",
+    "Target": "core.target",
+    "UnhealthyTarget": "core.errors",
     "Waiting": "campaign.events",
     "as_target": "api.subjects",
     "check": "api.checking",
@@ -77,7 +76,7 @@ _HOME = {
     "load_target": "targets.registry",
     "make_fuzzer": "search.strategies",
     "open_result": "api.results",
-    "rollout": "rollout",
+    "rollout": "core.rollout",
 }
 
 __all__ = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import policyfuzz as pf
-from policyfuzz.errors import TargetCodeError, UsageError
+from policyfuzz.core.errors import TargetCodeError, UsageError
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium")
 

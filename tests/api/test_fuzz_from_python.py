@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import policyfuzz as pf
-from policyfuzz.errors import CampaignError, PolicyError, UsageError
+from policyfuzz.core.errors import CampaignError, PolicyError, UsageError
 
 RIPPLE = "ripple:dimensions=3,probability=0.01"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import policyfuzz as pf
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 
 SPACE = pf.InputSpace((pf.Real("x", 0, 1), pf.Real("y", 0, 1)))
 

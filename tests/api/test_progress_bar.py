@@ -6,7 +6,7 @@ import pytest
 
 import policyfuzz as pf
 from policyfuzz.api import progress
-from policyfuzz.campaign.records import Progress
+from policyfuzz.store.records import Progress
 
 RIPPLE = "ripple:dimensions=3,probability=0.01"
 

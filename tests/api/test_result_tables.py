@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import policyfuzz as pf
-from policyfuzz.errors import MissingExtra
+from policyfuzz.core.errors import MissingExtra
 
 
 class Lights:

@@ -1,7 +1,7 @@
 import pytest
 
 import policyfuzz
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 
 RIPPLE = "ripple:dimensions=3,probability=0.01,regions=2"
 

@@ -5,7 +5,7 @@ import pytest
 from policyfuzz import load_target
 from policyfuzz.benchmarks import workers
 from policyfuzz.benchmarks.apart import speed_up
-from policyfuzz.executors.protocol import Workforce
+from policyfuzz.execution.executor import Workforce
 
 
 def in_order(items, description):

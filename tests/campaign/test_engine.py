@@ -6,9 +6,10 @@ import pytest
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started, Stopped
-from policyfuzz.executions import Outcome
-from policyfuzz.search.strategies import STRATEGIES, SearchSettings
-from policyfuzz.target import Runner
+from policyfuzz.core.executions import Outcome
+from policyfuzz.core.settings import SearchSettings
+from policyfuzz.core.target import Runner
+from policyfuzz.search.strategies import STRATEGIES
 
 RIPPLE = "ripple:dimensions=3,probability=0.01"
 

@@ -11,10 +11,11 @@ import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.events import BatchDone, Event, Exchanged
-from policyfuzz.campaign.exchange import Exchange, import_share
-from policyfuzz.campaign.parcels import parcel_file, read_parcel
-from policyfuzz.campaign.peers import instance_folders
-from policyfuzz.search.strategies import STRATEGIES, SearchSettings
+from policyfuzz.campaign.sync.exchange import Exchange, import_share
+from policyfuzz.campaign.sync.outbox import instance_folders
+from policyfuzz.campaign.sync.parcels import parcel_file, read_parcel
+from policyfuzz.core.settings import SearchSettings
+from policyfuzz.search.strategies import STRATEGIES
 
 TARGET = load_target("ripple:dimensions=4,regions=3,probability=0.003")
 
@@ -330,7 +331,7 @@ def test_campaign_goes_on_while_the_shared_folder_is_away(first, tmp_path, monke
             raise OSError(errno.ESTALE, "Stale file handle")
         return instance_folders(folder)
 
-    monkeypatch.setattr("policyfuzz.campaign.exchange.instance_folders", sometimes_away)
+    monkeypatch.setattr("policyfuzz.campaign.sync.exchange.instance_folders", sometimes_away)
     second = Instance(tmp_path / "second", seed=2)
     second.run(2000)
     assert second.troubles == [f"{tmp_path.name}: cannot be read, will try again: Stale file handle"]
@@ -345,7 +346,7 @@ def test_unreadable_file_of_another_instance_is_tried_again(first, tmp_path, mon
             raise OSError(errno.EIO, "Input/output error")
         return read_parcel(folder, number, dimensions)
 
-    monkeypatch.setattr("policyfuzz.campaign.exchange.read_parcel", sometimes_broken)
+    monkeypatch.setattr("policyfuzz.campaign.sync.exchange.read_parcel", sometimes_broken)
     second = Instance(tmp_path / "second", seed=2, batch_size=256)
     second.run(2000)
     assert second.troubles == ["first: skipped, will try again: Input/output error"]

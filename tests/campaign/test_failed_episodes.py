@@ -6,11 +6,11 @@ import pytest
 from scipy.stats import binomtest
 
 from policyfuzz import CampaignReader, load_target
-from policyfuzz.episode_error import NUMBERS, RAISED
-from policyfuzz.errors import TargetCodeError
+from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.interfaces import NUMBERS, RAISED
+from policyfuzz.core.oracle import Composable
+from policyfuzz.core.target import Runner
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.oracles.verdicts import Composable
-from policyfuzz.target import Runner
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignWriter
 from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.health import Level, check_target, is_unhealthy
-from policyfuzz.errors import UnhealthyTarget
+from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.targets.registry import load_target
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -1,6 +1,6 @@
 import numpy as np
 
-from policyfuzz.campaign.imports import Imports
+from policyfuzz.campaign.sync.imports import Imports
 from policyfuzz.search.cases import Purpose
 
 

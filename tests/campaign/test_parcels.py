@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from policyfuzz.campaign.parcels import (
+from policyfuzz.campaign.sync.parcels import (
     DamagedFile,
     Parcel,
     parcel_file,

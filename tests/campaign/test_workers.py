@@ -10,13 +10,13 @@ import pytest
 
 import policyfuzz as pf
 from policyfuzz import CampaignReader
-from policyfuzz.code_files import load_file
-from policyfuzz.errors import UsageError, WorkersFailed
+from policyfuzz.core.code_files import load_file
+from policyfuzz.core.errors import UsageError, WorkersFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 from campaign_tables import tables
 
-kinds = load_file(Path(__file__).parents[1] / "executors" / "shipped_kinds.py", "test")
+kinds = load_file(Path(__file__).parents[1] / "execution" / "shipped_kinds.py", "test")
 
 pytestmark = pytest.mark.slow
 

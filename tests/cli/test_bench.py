@@ -3,7 +3,7 @@ import json
 import pytest
 
 from policyfuzz.benchmarks import table
-from policyfuzz.errors import MissingExtra
+from policyfuzz.core.errors import MissingExtra
 
 
 def test_table_counts_what_a_campaign_gave(cli):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 
 pytestmark = pytest.mark.slow
 
-POLICIES = Path(__file__).parents[1] / "targets" / "gym_policies.py"
+POLICIES = Path(__file__).parents[1] / "environments" / "gym_policies.py"
 #: A linear policy of CartPole that does not look where the cart is: pushes right where this is positive.
 GAINS = np.array([0.0, 0.05, 1.0, 0.4])
 LAYER = np.stack([-GAINS, GAINS], axis=1).astype(np.float32)  # (4, 2)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).parents[1] / "targets"
+FOLDER = Path(__file__).parents[1] / "environments"
 ENVIRONMENTS, POLICIES = FOLDER / "gym_environments.py", FOLDER / "gym_policies.py"
 CORRIDOR = f"gym:{ENVIRONMENTS}:Corridor"
 BRAVE, STEADY = f"py:{ENVIRONMENTS}:brave", f"py:{POLICIES}:steady"
@@ -78,7 +78,7 @@ def normalised(tmp_path_factory):
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecNormalize
 
-    from policyfuzz.code_files import load_attribute
+    from policyfuzz.core.code_files import load_attribute
 
     folder = tmp_path_factory.mktemp("normalised")
     envs = VecNormalize(make_vec_env(load_attribute(f"{ENVIRONMENTS}:Faraway", "environment"), 8, seed=0))
@@ -145,7 +145,7 @@ def test_environment_that_remembers_is_sound_when_made_afresh(check):
 
 START = """
 import numpy as np
-from policyfuzz.inputs import InputSpace, Real
+from policyfuzz.core.inputs import InputSpace, Real
 
 class Start:
     inputs = InputSpace((Real("tilt", 0.0, 0.1), Real("place", -1.0, 1.0)))

@@ -7,7 +7,7 @@ import pytest
 
 from policyfuzz import CampaignReader
 
-ENVIRONMENTS = Path(__file__).parents[1] / "targets" / "gym_environments.py"
+ENVIRONMENTS = Path(__file__).parents[1] / "environments" / "gym_environments.py"
 BRAVE = f"py:{ENVIRONMENTS}:brave"
 
 #: Fault of the environment to the kind of the error, its step, and the end of what is told about it.

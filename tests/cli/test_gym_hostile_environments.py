@@ -6,7 +6,7 @@ import pytest
 
 from policyfuzz import CampaignReader
 
-FOLDER = Path(__file__).parents[1] / "targets"
+FOLDER = Path(__file__).parents[1] / "environments"
 CORRIDOR, HOSTILE = f"gym:{FOLDER / 'gym_environments.py'}:Corridor", f"gym:{FOLDER / 'gym_hostile.py'}"
 BRAVE = f"py:{FOLDER / 'gym_environments.py'}:brave"
 LIMITS = ["--max-execs", 60, "--samples", 30, "--batch", 30, "-o", "c"]

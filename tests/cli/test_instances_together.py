@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from policyfuzz import CampaignReader
-from policyfuzz.campaign.parcels import read_parcel
-from policyfuzz.errors import CampaignError
+from policyfuzz.campaign.sync.parcels import read_parcel
+from policyfuzz.core.errors import CampaignError
 
 RIPPLE = "ripple:dimensions=4,probability=0.001,regions=3"
 #: The command line, with instances that look at each other all the time.
 EAGER = (
-    "import sys; from policyfuzz.campaign.exchange import Exchange; Exchange.__init__.__defaults__ = (0.3,);"
+    "import sys; from policyfuzz.campaign.sync.exchange import Exchange;"
+    "Exchange.__init__.__defaults__ = (0.3,);"
     "from policyfuzz.cli.main import run; run(sys.argv[1:])"
 )
 

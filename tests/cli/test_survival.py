@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from policyfuzz import CampaignReader
-from policyfuzz.campaign.database import is_being_written
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.store.database import is_being_written
 
 pytestmark = pytest.mark.slow
 

@@ -12,13 +12,13 @@ from rich.console import Console
 
 from policyfuzz import CampaignReader
 from policyfuzz.campaign.budget import Budget
-from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.events import BatchDone, Started
-from policyfuzz.campaign.records import Progress
 from policyfuzz.cli.screen import Screen
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.store.records import Progress
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "executors"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "execution"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "campaign"))
 from campaign_tables import tables
 from processes_about import MARK, marked, wait_until

@@ -7,7 +7,7 @@ import pytest
 
 from policyfuzz.conformance.suite import TargetConformance
 
-FOLDER = Path(__file__).parents[1] / "targets"
+FOLDER = Path(__file__).parents[1] / "environments"
 POLICIES = f"py:{FOLDER / 'gym_policies.py'}"
 ENVIRONMENTS = FOLDER / "gym_environments.py"
 

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
+from policyfuzz.core.settings import DensitySettings
 from policyfuzz.density import sequence
-from policyfuzz.density.sequence import DensitySettings, SequenceDensity
+from policyfuzz.density.sequence import SequenceDensity
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)

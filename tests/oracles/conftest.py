@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from policyfuzz.episode_error import ENDLESS, NUMBERS, RAISED, STATE, EpisodeError
+from policyfuzz.core.interfaces import ENDLESS, NUMBERS, RAISED, STATE, EpisodeError
 from policyfuzz.oracles import Trajectories
 
 NAMES = ("terminated", "truncated", "out_of_space", "info.flag", "info.speed")

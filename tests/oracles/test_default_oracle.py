@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import NominalEpisodes, Return, canonical, default_oracle, parse
 from policyfuzz.oracles.defaults import tidy
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import NONE, Return, Terminated, Trajectories, Truncated
 
 

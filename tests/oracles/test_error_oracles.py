@@ -1,6 +1,6 @@
 import pytest
 
-from policyfuzz.episode_error import ENDLESS, NUMBERS, RAISED, STATE, EpisodeError
+from policyfuzz.core.interfaces import ENDLESS, NUMBERS, RAISED, STATE, EpisodeError
 from policyfuzz.oracles import NONE, Below, NotANumber, Raised, parse
 
 OTHERS = (

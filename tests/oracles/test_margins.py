@@ -19,7 +19,7 @@ from policyfuzz.oracles import (
     Truncated,
     Verdicts,
 )
-from policyfuzz.oracles.comparison import SYMBOLS
+from policyfuzz.oracles.conditions import SYMBOLS
 
 TELLING = [
     Below("info.speed", 1.0, "slow"),

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import (
     AllOf,
     AnyOf,

@@ -1,6 +1,6 @@
 import pytest
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import parse
 
 

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from policyfuzz.errors import TargetCodeError, UsageError
+from policyfuzz.core.errors import TargetCodeError, UsageError
 from policyfuzz.oracles import AnyOf, InfoTrue, Named, Terminated, canonical, info_keys, parse
 
 MODULE = """

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import NONE, Info, InfoNeverTrue, InfoTrue, Named, OutOfSpace, Reward
 
 NAN = np.nan

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfuzz.policies.blocks import BLOCK_ROWS, in_blocks
+from policyfuzz.policies.network import BLOCK_ROWS, in_blocks
 
 
 @given(count=st.integers(1, 300), size=st.integers(1, 70))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.mlp import MlpBank
 
 some_examples = settings(max_examples=50, deadline=None, derandomize=True)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.actions import rescaled, to_actions
 
 

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.uri.views import made_up
+from policyfuzz.policies.views import made_up
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 ROOM = spaces.Dict(

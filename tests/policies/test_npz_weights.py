@@ -3,9 +3,9 @@ import io
 import numpy as np
 import pytest
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import read_npz, write_npz
+from policyfuzz.policies.npz import read_npz, write_npz
 
 
 def test_bank_survives_its_file(tmp_path):

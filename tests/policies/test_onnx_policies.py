@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.uri.views import made_up
+from policyfuzz.policies.views import made_up
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.errors import PolicyError, TargetCodeError, UsageError
+from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError
 from policyfuzz.policies import uri as uris
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy, schemes
-from policyfuzz.policies.uri.views import made_up, views
+from policyfuzz.policies.views import made_up, views
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 ROOM = spaces.Dict(

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.errors import PolicyError, TargetCodeError, UsageError
+from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.uri.views import made_up
+from policyfuzz.policies.views import made_up
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 STEER = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Box(-1, 1, (1,)))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gymnasium import Env, spaces
 
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.uri.sb3 import load
+from policyfuzz.policies.sb3 import load
 
 sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
 contrib = pytest.importorskip("sb3_contrib", reason="needs sb3-contrib")

@@ -1,6 +1,6 @@
 from types import SimpleNamespace
 
-from policyfuzz.policies.torch_threads import one_thread
+from policyfuzz.policies.torch import one_thread
 
 
 def fake_torch(threads):

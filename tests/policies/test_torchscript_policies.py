@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.uri.views import made_up
+from policyfuzz.policies.views import made_up
 
 torch = pytest.importorskip("torch", reason="needs torch")
 pytestmark = [

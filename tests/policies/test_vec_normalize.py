@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from gymnasium import Env, spaces
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.uri.sb3 import load
+from policyfuzz.policies.sb3 import load
 
 sb3 = pytest.importorskip("stable_baselines3", reason="needs stable-baselines3")
 vec_env = pytest.importorskip("stable_baselines3.common.vec_env", reason="needs stable-baselines3")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from policyfuzz import Runner, load_target, make_fuzzer
+from policyfuzz.core.settings import DEFAULT_STRATEGY
 from policyfuzz.search.distinct import Packing
-from policyfuzz.search.strategies import DEFAULT_STRATEGY
 from policyfuzz.targets.ripple.target import Pond
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from policyfuzz.report.failure_probability import FailureProbability
+from policyfuzz.report.statistics import FailureProbability
 
 pytestmark = pytest.mark.slow
 

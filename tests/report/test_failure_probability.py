@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, nbinom
 
-from policyfuzz.report.failure_probability import FailureProbability
+from policyfuzz.report.statistics import FailureProbability
 
 some_examples = settings(max_examples=50, deadline=None, derandomize=True)
 

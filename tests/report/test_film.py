@@ -9,9 +9,9 @@ from PIL import Image
 
 from policyfuzz import CampaignReader, Runner, load_target
 from policyfuzz.cli.main import exit_code
-from policyfuzz.errors import MissingExtra
-from policyfuzz.report import film_files
-from policyfuzz.report.film_files import new_film
+from policyfuzz.core.errors import MissingExtra
+from policyfuzz.report import film as film_files
+from policyfuzz.report.film import new_film
 
 SIZE = (60, 30)  # of the pictures of the target, caption included
 RED = np.array([208, 32, 32])

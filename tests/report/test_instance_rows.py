@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from policyfuzz import CampaignReader, CampaignWriter, fuzz
-from policyfuzz.campaign.union import Found, distinct_together
-from policyfuzz.report.instances import Instance, Unreadable, holds_instances, instances_in, together
+from policyfuzz.report.instances import (
+    Found,
+    Instance,
+    Unreadable,
+    distinct_together,
+    holds_instances,
+    instances_in,
+    together,
+)
 
 RIPPLE = "ripple:dimensions=3,probability=0.01,regions=2"
 

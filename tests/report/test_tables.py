@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pytest
 
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 from policyfuzz.report.tables import Table, write_table
 
 COLUMNS = ["id", "status", "speed [ft/s]", "parent"]

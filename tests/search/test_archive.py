@@ -2,8 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.search.archive import Archive, Seen
-from policyfuzz.search.cells import BEHAVIOUR_CELLS
+from policyfuzz.search.archive import BEHAVIOUR_CELLS, Archive, Seen
 from policyfuzz.search.corpus import COLUMNS, Corpus
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.executions import Executions
-from policyfuzz.search.cells import BEHAVIOUR_CELLS, BehaviourCells, InputCells, behaviour_of
+from policyfuzz.core.executions import Executions
+from policyfuzz.search.archive import BEHAVIOUR_CELLS, BehaviourCells, InputCells, behaviour_of
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 

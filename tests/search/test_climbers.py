@@ -1,6 +1,6 @@
 import numpy as np
 
-from policyfuzz.search.climbers import _PATIENCE, CLIMBERS, Climbers
+from policyfuzz.search.emitters import _PATIENCE, CLIMBERS, Climbers
 
 
 def started(entry=7):

@@ -5,15 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.density.sequence import DensitySettings
-from policyfuzz.executions import Executions
-from policyfuzz.inputs import Angle, InputSpace, Real
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.core.settings import DensitySettings
 from policyfuzz.oracles import NONE, Verdicts
+from policyfuzz.search.algorithm import RandomTactic
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.energy import EnergyTactic
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.guides import FreshnessGuide, ReturnGuide
-from policyfuzz.search.tactic import RandomTactic
+from policyfuzz.search.mdpfuzz import EnergyTactic, FreshnessGuide, ReturnGuide
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from policyfuzz.density.sequence import DensitySettings
-from policyfuzz.executions import Executions
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.settings import DensitySettings, FreshnessSettings
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.search.guides import FreshnessGuide, FreshnessSettings, ReturnGuide
+from policyfuzz.search.mdpfuzz import FreshnessGuide, ReturnGuide
 
 
 def executions(states, returns=None):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from policyfuzz.executions import Executions
-from policyfuzz.inputs import InputSpace, Real
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.inputs import InputSpace, Real
+from policyfuzz.core.settings import SearchSettings
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.strategies import SearchSettings, make_fuzzer
+from policyfuzz.search.strategies import make_fuzzer
 
 SPACE = InputSpace((Real("x", 0.0, 1.0), Real("y", 0.0, 1.0)))
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
+from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
 from policyfuzz.search.mutation import Mutator
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from policyfuzz.executions import Executions
+from policyfuzz.core.executions import Executions
 from policyfuzz.oracles import Verdicts
 from policyfuzz.search.nearness import Nearness
 

@@ -3,13 +3,13 @@ import sys
 import pytest
 
 from policyfuzz import load_target
-from policyfuzz.errors import TargetCodeError, UsageError
+from policyfuzz.core.errors import TargetCodeError, UsageError
 from policyfuzz.search.strategies import STRATEGIES, find_strategy, make_fuzzer, strategy_names
 
 MODULE = """
 from policyfuzz import Strategy
-from policyfuzz.search.energy import EnergyTactic
-from policyfuzz.search.guides import ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergyTactic
+from policyfuzz.search.mdpfuzz import ReturnGuide
 
 def tactic(settings, clock):
     return EnergyTactic((ReturnGuide(),), settings.samples, explored_share=0.25)

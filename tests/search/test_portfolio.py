@@ -7,15 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, kstest
 
-from policyfuzz.executions import Executions
-from policyfuzz.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
+from policyfuzz.core.settings import SearchSettings
 from policyfuzz.oracles import Verdicts
 from policyfuzz.search.bandit import Emitter
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.portfolio import SAMPLES, PortfolioTactic
-from policyfuzz.search.strategies import SearchSettings, make_fuzzer
+from policyfuzz.search.strategies import make_fuzzer
 
 few_examples = settings(max_examples=12, deadline=None, derandomize=True)
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from policyfuzz.search.sum_tree import SumTree
+from policyfuzz.search.corpus import SumTree
 
 some_examples = settings(max_examples=50, deadline=None, derandomize=True)
 weight_lists = st.lists(st.floats(0.0, 1e6), min_size=1, max_size=100)

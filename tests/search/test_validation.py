@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.errors import UnhealthyTarget
-from policyfuzz.inputs import InputSpace, Real
+from policyfuzz.core.errors import UnhealthyTarget
+from policyfuzz.core.inputs import InputSpace, Real
 from policyfuzz.search.validation import Validator
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)

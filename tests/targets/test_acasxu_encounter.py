@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyfuzz.core.rollout import rollout
 from policyfuzz.oracles import NONE, Below
-from policyfuzz.rollout import rollout
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.simulator import EncounterSimulator
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policyfuzz import Runner, load_target
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.targets.acasxu import encounter
 
 

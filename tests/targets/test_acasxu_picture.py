@@ -1,7 +1,7 @@
 import numpy as np
 
 from policyfuzz import load_target
-from policyfuzz.report.recording import record
+from policyfuzz.core.recording import record
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.picture import View
 

@@ -9,7 +9,7 @@ pytest.importorskip("gymnasium", reason="needs the extra bipedal")
 from Box2D import b2World
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.targets.bipedal.camera import ToldTypes
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 

@@ -11,9 +11,9 @@ pytest.importorskip("Box2D", reason="needs the extra bipedal")
 pytest.importorskip("gymnasium", reason="needs the extra bipedal")
 
 from policyfuzz import Runner, load_target
-from policyfuzz.errors import MissingExtra, PolicyError, UsageError
+from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.targets.bipedal import walkers
 from policyfuzz.targets.bipedal.networks import network_in
 

@@ -11,12 +11,11 @@ import pytest
 
 from policyfuzz import Runner
 from policyfuzz.cli.main import exit_code
-from policyfuzz.errors import MissingExtra, PolicyError, UsageError
+from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
-from policyfuzz.targets.carla.options import Settings, parse, target_name
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.targets.carla.policies import AUTOPILOT, find_driver
-from policyfuzz.targets.carla.server import ServerError, connect
+from policyfuzz.targets.carla.server import ServerError, Settings, connect, parse_options, target_name
 from policyfuzz.targets.carla.target import make_target
 from policyfuzz.targets.registry import load_target
 
@@ -138,19 +137,19 @@ def test_importing_the_target_does_not_import_the_package():
 )
 def test_a_slip_in_an_option_is_told(options, message):
     with pytest.raises(UsageError, match=message):
-        parse(options)
+        parse_options(options)
 
 
 def test_options_are_understood(road):
     text = {"host": "far", "port": "2010", "traffic_port": "8010", "timeout": "2.5", "town": "Town05"}
     more = {"map": str(road), "vehicles": "100", "horizon": "200", "camera": "384x160", "reload": "no"}
-    assert parse(text | more) == Settings(
+    assert parse_options(text | more) == Settings(
         "far", 2010, 8010, 2.5, "Town05", road.resolve(), 100, 200, (384, 160), False
     )
 
 
 def test_a_plain_target_has_a_plain_name():
-    assert parse({}) == Settings()
+    assert parse_options({}) == Settings()
     assert target_name({}) == "carla"
 
 

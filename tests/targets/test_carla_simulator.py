@@ -15,20 +15,18 @@ import pytest
 
 from policyfuzz import Runner
 from policyfuzz.campaign.budget import Budget
-from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.core.errors import PolicyError, UsageError
+from policyfuzz.core.interfaces import Renders
+from policyfuzz.core.rollout import rollout
+from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.target import Target
 from policyfuzz.oracles import NONE, Below
-from policyfuzz.rollout import rollout
-from policyfuzz.search.strategies import SearchSettings
-from policyfuzz.simulators.protocol import Renders
-from policyfuzz.target import Target
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.writer import CampaignWriter
 from policyfuzz.targets.carla.drive import STATE
-from policyfuzz.targets.carla.options import Settings
 from policyfuzz.targets.carla.roads import RoadMap
-from policyfuzz.targets.carla.server import Server, ServerError
+from policyfuzz.targets.carla.server import Server, ServerError, Settings
 from policyfuzz.targets.carla.simulator import CarlaSimulator, FilmedCarlaSimulator
 from policyfuzz.targets.carla.traffic import input_space
 

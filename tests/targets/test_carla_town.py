@@ -11,11 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.errors import UsageError
-from policyfuzz.targets.carla.rectangles import HALF_LENGTH, HALF_WIDTH, all_apart, overlap
-from policyfuzz.targets.carla.roads import RoadMap
-from policyfuzz.targets.carla.route import Command, plan
-from policyfuzz.targets.carla.traffic import input_space, is_valid, poses_of, sample
+from policyfuzz.core.errors import UsageError
+from policyfuzz.targets.carla.roads import Command, RoadMap, plan
+from policyfuzz.targets.carla.traffic import (
+    HALF_LENGTH,
+    HALF_WIDTH,
+    all_apart,
+    input_space,
+    is_valid,
+    overlap,
+    poses_of,
+    sample,
+)
 
 pytest.importorskip("carla", reason="needs the package carla")
 

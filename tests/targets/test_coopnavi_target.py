@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from policyfuzz import Runner, load_target
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.core.errors import PolicyError, UsageError
+from policyfuzz.core.interfaces import Renders
 from policyfuzz.oracles import NONE, Trajectories
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
-from policyfuzz.simulators.protocol import Renders
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, act, shipped_actors
-from policyfuzz.targets.coopnavi.oracle import Collisions
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
-from policyfuzz.targets.coopnavi.target import make_target
+from policyfuzz.targets.coopnavi.target import Collisions, make_target
 
 
 def made(text="", policy=None):

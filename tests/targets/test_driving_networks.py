@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from policyfuzz import load_target
-from policyfuzz.errors import MissingExtra, PolicyError, UsageError
+from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.targets.driving import networks, scenario
 
 ROW = np.zeros(1, np.int64)

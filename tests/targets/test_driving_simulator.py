@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from policyfuzz import Runner, load_target
-from policyfuzz.errors import UsageError
-from policyfuzz.rollout import rollout
-from policyfuzz.simulators.protocol import Renders
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.interfaces import Renders
+from policyfuzz.core.rollout import rollout
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.geometry import clearances
 from policyfuzz.targets.driving.roads import LANES, ROADS

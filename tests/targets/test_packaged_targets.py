@@ -3,7 +3,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from policyfuzz import load_target
-from policyfuzz.errors import TargetCodeError, UsageError
+from policyfuzz.core.errors import TargetCodeError, UsageError
 from policyfuzz.targets import registry
 
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.errors import PolicyError, UsageError
+from policyfuzz.core.errors import PolicyError, UsageError
+from policyfuzz.core.target import Runner
 from policyfuzz.oracles import NONE
-from policyfuzz.target import Runner
 from policyfuzz.targets.ripple.target import ACTIVE_DIMENSIONS, STEPS, Pond, make_target
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)

@@ -20,7 +20,7 @@ from bipedal.student import Scaling, make_network, to_bank
 from bipedal.walks import Cases, Walks, acting, walk
 
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.targets.bipedal.networks import network_in
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from driving.episodes import Driver, draw_inputs, drive
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 from policyfuzz.targets.driving.networks import ACTION_SIZE, OBSERVATION_SIZE, DrivingPolicy, expert
 from policyfuzz.targets.driving.simulator import DrivingSimulator
 

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import write_npz
+from policyfuzz.policies.npz import write_npz
 
 
 def to_bank(policy: Any) -> MlpBank:

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.target import Runner
 from policyfuzz.report.statistics import wilson_interval
-from policyfuzz.target import Runner
 from policyfuzz.targets.registry import load_target
 
 _BATCH = 64

@@ -5,10 +5,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from policyfuzz.simulators.gym.find_start import find_start
-from policyfuzz.simulators.gym.seat import Seat
-from policyfuzz.simulators.gym.simulator import SEEDS
-from policyfuzz.simulators.gym.start import FirstObservation
+from policyfuzz.environments.find_start import find_start
+from policyfuzz.environments.simulator import SEEDS, Seat
+from policyfuzz.environments.starts import FirstObservation
 
 
 class DrawnStarts(gymnasium.Wrapper[Any, Any, Any, Any]):

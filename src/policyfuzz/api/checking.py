@@ -6,8 +6,8 @@ from typing import Any
 
 from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.health import check_target, is_unhealthy
-from policyfuzz.diagnosis import Diagnosis
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.target import Diagnosis
 
 
 class Diagnoses(list[Diagnosis]):

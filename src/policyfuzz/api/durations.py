@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhd])")

@@ -19,13 +19,12 @@ from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
-from policyfuzz.campaign.exchange import Exchange
-from policyfuzz.campaign.schema import FILE_NAME
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.diagnosis import Diagnosis
-from policyfuzz.errors import CampaignError, UnhealthyTarget, UsageError
-from policyfuzz.executors.choice import choose_executor
-from policyfuzz.target import Target, running_with
+from policyfuzz.campaign.sync.exchange import Exchange
+from policyfuzz.core.errors import CampaignError, UnhealthyTarget, UsageError
+from policyfuzz.core.target import Diagnosis, Target, running_with
+from policyfuzz.execution.choice import choose_executor
+from policyfuzz.store.schema import FILE_NAME
+from policyfuzz.store.writer import CampaignWriter
 
 
 def fuzz(

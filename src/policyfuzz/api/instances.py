@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.api.stores import new_store
-from policyfuzz.campaign.parcels import DamagedFile
-from policyfuzz.campaign.peers import About, instance_folders
-from policyfuzz.campaign.schema import FILE_NAME
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.errors import CampaignError, UsageError
-from policyfuzz.search.strategies import DEFAULT_STRATEGY
-from policyfuzz.target import Target
-from policyfuzz.targets.names import split_options
+from policyfuzz.campaign.sync.outbox import About, instance_folders
+from policyfuzz.campaign.sync.parcels import DamagedFile
+from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.core.names import split_options
+from policyfuzz.core.settings import DEFAULT_STRATEGY
+from policyfuzz.core.target import Target
+from policyfuzz.store.schema import FILE_NAME
+from policyfuzz.store.writer import CampaignWriter
 
 #: Names of targets longer than this make no good name for a folder; their options are left out.
 _LONG_NAME = 40

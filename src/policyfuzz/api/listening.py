@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 
 
 class Stop(Exception):

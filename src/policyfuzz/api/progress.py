@@ -10,7 +10,7 @@ from typing import Any
 
 from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.events import BatchDone, Event, Listener, Started, Stopped
-from policyfuzz.campaign.records import Progress
+from policyfuzz.store.records import Progress
 
 #: Seconds between two pictures in a notebook.
 _INTERVAL_SECONDS = 0.2

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.errors import unknown_name
-from policyfuzz.search.strategies import SearchSettings
-from policyfuzz.target import Target
+from policyfuzz.core.errors import unknown_name
+from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.target import Target
 
 #: Name of a setting to the part of the configuration that it is in, and its name there.
 _PLACES = {

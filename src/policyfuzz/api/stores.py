@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.api.settings import configured, new_config
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.errors import CampaignError
-from policyfuzz.target import Target
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.target import Target
+from policyfuzz.store.writer import CampaignWriter
 
 
 def new_store(target: Target, policy: str | None, folder: Path, chosen: Mapping[str, Any]) -> CampaignWriter:

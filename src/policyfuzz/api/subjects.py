@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from policyfuzz.api.live_environments import live_environment
-from policyfuzz.api.live_policies import digest, label, live_policy, plain_policy
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.names import joined, split_options
+from policyfuzz.core.target import Target
+from policyfuzz.environments.live import digest, label, live_environment, live_policy, plain_policy
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.target import Target
-from policyfuzz.targets.names import joined, split_options
 from policyfuzz.targets.registry import ADAPTERS, IN_MEMORY, load_target
 
 #: What to vary: text as for --input, a file, or bounds and values by name.
@@ -47,7 +46,7 @@ def as_target(
         target = live_environment(target, horizon)
     if isinstance(target, Target):
         return _given(target, policy, options)
-    from policyfuzz.targets.gym.target import build_target
+    from policyfuzz.environments.gym_target import build_target
 
     def load(spaces: Spaces) -> LoadedPolicy:
         return _loaded(policy, spaces, trust)
@@ -70,7 +69,7 @@ def _named(name: str, policy: Any, options: dict[str, str], trust: bool) -> Targ
 
 def _gym_target(environment_id: str, policy: Any, options: dict[str, str]) -> Target:
     """The environment, acted in by a policy of this process."""
-    from policyfuzz.targets.gym.target import build_target, environment_of
+    from policyfuzz.environments.gym_target import build_target, environment_of
 
     environment = environment_of(environment_id, options)
     base = f"{IN_MEMORY}:{environment_id}"
@@ -79,8 +78,8 @@ def _gym_target(environment_id: str, policy: Any, options: dict[str, str]) -> Ta
 
 def _pettingzoo_target(environment: str, policy: Any, options: dict[str, str]) -> Target:
     """The environment, whose agents all share a policy of this process."""
-    from policyfuzz.targets.pettingzoo.policies import shared_by_all
-    from policyfuzz.targets.pettingzoo.target import build_target
+    from policyfuzz.environments.joint_policy import shared_by_all
+    from policyfuzz.environments.pettingzoo_target import build_target
 
     def load(agents: Any) -> Any:
         return shared_by_all(agents, lambda spaces: live_policy(policy, spaces))

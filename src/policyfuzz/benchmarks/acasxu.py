@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.campaigns import run_campaign
 from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
-from policyfuzz.campaign.records import Progress
+from policyfuzz.store.records import Progress
 from policyfuzz.targets.registry import load_target
 
 #: The mutations of the paper's twelve-hour campaign.

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.target import Runner
+from policyfuzz.core.target import Runner
 from policyfuzz.targets.registry import load_target
 
 #: Episodes at once, and seconds for all to get ready.

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.measurement import Measurement, Track
+from policyfuzz.core.target import Runner, Target
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.target import Runner, Target
 from policyfuzz.targets.bipedal.camera import ToldTypes
 from policyfuzz.targets.bipedal.networks import shipped_network
 from policyfuzz.targets.bipedal.walkers import package

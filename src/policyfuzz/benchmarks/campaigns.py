@@ -6,16 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import Progress
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.executors.inline import InlineExecutor
-from policyfuzz.executors.protocol import MakeExecutor
-from policyfuzz.search.strategies import SearchSettings
-from policyfuzz.target import Target
+from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.target import Target
+from policyfuzz.execution.executor import InlineExecutor, MakeExecutor
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import Progress
+from policyfuzz.store.writer import CampaignWriter
 
 
 def run_campaign(

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
-from policyfuzz.extras import load
+from policyfuzz.core.extras import load
+from policyfuzz.core.target import Runner
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.target import Runner
 from policyfuzz.targets.coopnavi.actors import shipped_actors
 from policyfuzz.targets.coopnavi.target import make_target
 

@@ -7,7 +7,8 @@ from scipy.stats import multivariate_normal
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
-from policyfuzz.density.sequence import DensitySettings, SequenceDensity
+from policyfuzz.core.settings import DensitySettings
+from policyfuzz.density.sequence import SequenceDensity
 
 STEPS, DIMENSIONS, COMPONENTS = 100, 17, 10
 _SEQUENCES = 256

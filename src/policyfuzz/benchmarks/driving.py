@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.measurement import Measurement, Track
-from policyfuzz.target import Runner, Target
+from policyfuzz.core.target import Runner, Target
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.roads import ROADS
 from policyfuzz.targets.registry import load_target

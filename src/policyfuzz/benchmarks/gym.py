@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.measurement import Measurement, Track
-from policyfuzz.extras import load
-from policyfuzz.target import Runner
+from policyfuzz.core.extras import load
+from policyfuzz.core.target import Runner
 from policyfuzz.targets.registry import load_target
 
 _ROUNDS = 5

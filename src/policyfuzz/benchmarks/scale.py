@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.measurement import Measurement, Track
-from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.records import BatchRecord, Progress
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.search.cells import BEHAVIOUR_CELLS
+from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig
+from policyfuzz.core.target import Runner, Target
+from policyfuzz.search.archive import BEHAVIOUR_CELLS
 from policyfuzz.search.corpus import COLUMNS
-from policyfuzz.search.strategies import DEFAULT_STRATEGY, make_fuzzer
-from policyfuzz.target import Runner, Target
+from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.store.records import BatchRecord, Progress
+from policyfuzz.store.writer import CampaignWriter
 from policyfuzz.targets.registry import load_target
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from policyfuzz.benchmarks.campaigns import run_campaign
 from policyfuzz.benchmarks.measurement import Track
-from policyfuzz.errors import MissingExtra, UsageError, unknown_name
-from policyfuzz.search.strategies import SearchSettings
+from policyfuzz.core.errors import MissingExtra, UsageError, unknown_name
+from policyfuzz.core.settings import SearchSettings
 from policyfuzz.targets.registry import load_target
 
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.inputs import InputSpace, Real
+from policyfuzz.core.inputs import InputSpace, Real
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
-from policyfuzz.simulators.protocol import Frame
-from policyfuzz.target import Target
 
 INPUTS = InputSpace((Real("length", 1, 10), Real("other", 0, 1)))
 _STEPS = 5

@@ -16,14 +16,14 @@ from policyfuzz.benchmarks.campaigns import run_campaign
 from policyfuzz.benchmarks.measurement import Measurement, Track
 from policyfuzz.benchmarks.worker_targets import INPUTS, burning
 from policyfuzz.campaign.events import BatchDone, Event
-from policyfuzz.campaign.records import Progress
-from policyfuzz.executors.choice import INLINE, PROCESSES, RAY, ExecutorChoice
-from policyfuzz.executors.protocol import Executor, Workforce
+from policyfuzz.core.settings import DEFAULT_STRATEGY, SearchSettings
+from policyfuzz.core.target import Target
+from policyfuzz.core.timing import TimeSplit
+from policyfuzz.execution.choice import INLINE, PROCESSES, RAY, ExecutorChoice
+from policyfuzz.execution.executor import Executor, Workforce
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.strategies import DEFAULT_STRATEGY, SearchSettings
-from policyfuzz.target import Target
+from policyfuzz.store.records import Progress
 from policyfuzz.targets.registry import load_target
-from policyfuzz.timing import TimeSplit
 
 _ROUNDS = 3
 #: Of each campaign on `bipedal`, and how many of them are samples.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from policyfuzz.campaign.records import Progress
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
+from policyfuzz.store.records import Progress
 
 
 class StopReason(StrEnum):

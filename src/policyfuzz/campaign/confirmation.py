@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.records import CONFIRMED, FLAKY, Finding
-from policyfuzz.executions import Executions, Outcome
+from policyfuzz.core.executions import Executions, Outcome
 from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.store.records import CONFIRMED, FLAKY, Finding
 
 
 @dataclass(slots=True)

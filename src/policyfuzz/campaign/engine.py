@@ -13,25 +13,23 @@ from threadpoolctl import threadpool_limits
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
-from policyfuzz.campaign.exchange import Exchange, import_share
 from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
-from policyfuzz.campaign.imports import Imports
 from policyfuzz.campaign.ledger import Ledger
-from policyfuzz.campaign.records import CONFIRMED, NEW, BatchRecord, FailedEpisode, Finding, Progress, Verdict
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.errors import CampaignError, UnhealthyTarget
-from policyfuzz.executions import Executions
-from policyfuzz.executors.inline import InlineExecutor
-from policyfuzz.executors.protocol import Executor, MakeExecutor, TimeIsUp
+from policyfuzz.campaign.sync.exchange import Exchange, import_share
+from policyfuzz.campaign.sync.imports import Imports
+from policyfuzz.core.errors import CampaignError, UnhealthyTarget
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.target import Diagnosis, Level, Target
+from policyfuzz.core.timing import TimeSplit
+from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
+from policyfuzz.search.algorithm import Told, under
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.distinct import Packing
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.strategies import make_fuzzer
-from policyfuzz.search.tactic import Told, under
-from policyfuzz.target import Target
-from policyfuzz.timing import TimeSplit
+from policyfuzz.store.records import CONFIRMED, NEW, BatchRecord, FailedEpisode, Finding, Progress, Verdict
+from policyfuzz.store.writer import CampaignWriter
 
 #: Seconds, or share of the time limit, for what is in flight when that is reached.
 _GRACE_SECONDS, _GRACE = 2.0, 0.05

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.records import FailedEpisode, Finding, Progress
-from policyfuzz.diagnosis import Diagnosis
+from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.core.target import Diagnosis
+from policyfuzz.store.records import FailedEpisode, Finding, Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.episode_error import ENDLESS, HUNG, NUMBERS, STATE
-from policyfuzz.executions import Executions, concatenate
+from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.interfaces import ENDLESS, HUNG, NUMBERS, STATE
+from policyfuzz.core.target import Diagnosis, Level, Target, runner_of
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
-from policyfuzz.target import Target, runner_of
 
 #: Episodes that are run twice.
 REPLAYS = 8

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from policyfuzz.campaign.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Finding, Progress, Verdict
-from policyfuzz.episode_error import CRASHED, HUNG
-from policyfuzz.executions import Executions
-from policyfuzz.executors.protocol import Workforce
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.interfaces import CRASHED, HUNG
+from policyfuzz.execution.executor import Workforce
+from policyfuzz.search.algorithm import Told
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.tactic import Told
+from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Finding, Progress, Verdict
 
 
 @dataclass(slots=True)

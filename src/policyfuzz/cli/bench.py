@@ -60,7 +60,7 @@ def command(
     shared machine.
     """
     from policyfuzz.cli.console import print_json, progress_bar, results
-    from policyfuzz.errors import UsageError, unknown_name
+    from policyfuzz.core.errors import UsageError, unknown_name
 
     if name not in BENCHMARKS:
         raise unknown_name("benchmark", name, BENCHMARKS)

@@ -9,9 +9,9 @@ import click
 from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_workers
 
 if TYPE_CHECKING:
-    from policyfuzz.diagnosis import Diagnosis
-    from policyfuzz.executors.choice import ExecutorChoice
-    from policyfuzz.inputs import InputSpace
+    from policyfuzz.core.inputs import InputSpace
+    from policyfuzz.core.target import Diagnosis
+    from policyfuzz.execution.choice import ExecutorChoice
 
 EPILOG = """\
 \b
@@ -45,8 +45,8 @@ def command(
     """
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
-    from policyfuzz.errors import UsageError
-    from policyfuzz.target import running_with
+    from policyfuzz.core.errors import UsageError
+    from policyfuzz.core.target import running_with
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
@@ -106,8 +106,8 @@ def _conformance(
     """What each of the conformance checks has to say."""
     from policyfuzz.conformance.checks import CHECKS
     from policyfuzz.conformance.subject import Subject, Violation
-    from policyfuzz.diagnosis import Diagnosis, Level
-    from policyfuzz.errors import TargetCodeError
+    from policyfuzz.core.errors import TargetCodeError
+    from policyfuzz.core.target import Diagnosis, Level
 
     subject = Subject(request.name, request.policy, seed=seed, trust=request.trust)
     diagnoses = []

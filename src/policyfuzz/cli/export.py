@@ -34,10 +34,10 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
     """
     from dataclasses import replace
 
-    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import progress_bar
-    from policyfuzz.errors import UsageError
+    from policyfuzz.core.errors import UsageError
     from policyfuzz.report.tables import table_of, write_table
+    from policyfuzz.store.reader import CampaignReader
 
     form = form or out.suffix.removeprefix(".")
     if form not in ("csv", "json", "npz"):

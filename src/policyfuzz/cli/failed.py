@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import FailedEpisode, Finding
 from policyfuzz.cli.console import print_json
 from policyfuzz.cli.summary import input_lines
 from policyfuzz.search.cases import Purpose
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import FailedEpisode, Finding
 
 
 def show_failed(campaign: CampaignReader, number: int | None, is_json: bool) -> None:

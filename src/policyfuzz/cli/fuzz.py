@@ -11,9 +11,9 @@ import click
 from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target, asks_for_workers
 
 if TYPE_CHECKING:
-    from policyfuzz.campaign.writer import CampaignWriter
-    from policyfuzz.executors.choice import ExecutorChoice
-    from policyfuzz.target import Target
+    from policyfuzz.core.target import Target
+    from policyfuzz.execution.choice import ExecutorChoice
+    from policyfuzz.store.writer import CampaignWriter
 
 EPILOG = """\
 \b
@@ -90,12 +90,12 @@ def command(
     """
     from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.exchange import Exchange
+    from policyfuzz.campaign.sync.exchange import Exchange
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import print_summary
-    from policyfuzz.report.totals import totals
-    from policyfuzz.target import running_with
+    from policyfuzz.core.target import running_with
+    from policyfuzz.report.tables import totals
 
     budget = Budget(max_time, max_execs, max_findings)
     with running_with(executor.runner):
@@ -142,8 +142,8 @@ def _resume(
     """The target, and the store of the campaign to go on with."""
     from policyfuzz.api.instances import instance_folder
     from policyfuzz.api.stores import resumed_store
-    from policyfuzz.campaign.reader import CampaignReader
-    from policyfuzz.errors import UsageError
+    from policyfuzz.core.errors import UsageError
+    from policyfuzz.store.reader import CampaignReader
 
     if out is None:
         raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")

@@ -40,7 +40,7 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
     _check_out(out, force)
     policy = ";".join(policies) or None
     if target is None and policy is not None:
-        from policyfuzz.errors import UsageError
+        from policyfuzz.core.errors import UsageError
 
         raise UsageError(
             "a policy was given, and no environment", "name it: policyfuzz init gym:NAME --policy URI"
@@ -59,7 +59,7 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
 
 
 def _check_out(out: Path, force: bool) -> None:
-    from policyfuzz.errors import UsageError
+    from policyfuzz.core.errors import UsageError
 
     if out.suffix != ".py":
         raise UsageError(f"cannot write a target into {out.name!r}", "name a file that ends in .py")
@@ -71,8 +71,8 @@ def _check_out(out: Path, force: bool) -> None:
 
 def _check_target(target: str) -> None:
     """Refuse what needs no file, or is one."""
-    from policyfuzz.errors import UsageError
-    from policyfuzz.targets.names import split_options
+    from policyfuzz.core.errors import UsageError
+    from policyfuzz.core.names import split_options
     from policyfuzz.targets.registry import ADAPTERS
 
     base, _, rest = split_options(target)[0].partition(":")
@@ -84,7 +84,7 @@ def _check_target(target: str) -> None:
 
 
 def _write(out: Path, text: str) -> None:
-    from policyfuzz.errors import UsageError
+    from policyfuzz.core.errors import UsageError
 
     try:
         out.write_text(text, encoding="utf-8")

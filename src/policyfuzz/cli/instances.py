@@ -9,7 +9,6 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from policyfuzz.cli.options import format_rate, format_seconds
-from policyfuzz.report.failure_probability import FailureProbability
 from policyfuzz.report.instances import (
     DAMAGED,
     KILLED,
@@ -20,6 +19,7 @@ from policyfuzz.report.instances import (
     instances_in,
     together,
 )
+from policyfuzz.report.statistics import FailureProbability
 
 _STYLES = {RUNNING: "green", KILLED: "yellow", DAMAGED: "red"}
 _COLUMNS = (

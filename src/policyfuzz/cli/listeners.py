@@ -11,7 +11,7 @@ from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Li
 from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
-from policyfuzz.diagnosis import Level
+from policyfuzz.core.target import Level
 
 #: Seconds between two plain lines.
 _PLAIN_INTERVAL = 5.0

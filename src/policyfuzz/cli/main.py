@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from policyfuzz.errors import PolicyFuzzError
+from policyfuzz.core.errors import PolicyFuzzError
 
 #: Verb to what it does; its module is imported only when the verb is used.
 VERBS = {
@@ -55,7 +55,7 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from policyfuzz.errors import unknown_name
+            from policyfuzz.core.errors import unknown_name
 
             raise unknown_name("command", args[0], VERBS)
         return super().resolve_command(ctx, args)

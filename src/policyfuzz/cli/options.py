@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.target import Target
+    from policyfuzz.core.target import Target
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -44,7 +44,7 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def asked(workers: int | None, executor: str | None, timeout: float | None, **rest: Any) -> int:
-        from policyfuzz.executors.choice import choose_executor
+        from policyfuzz.execution.choice import choose_executor
 
         return command(executor=choose_executor(executor, workers, timeout), **rest)
 
@@ -94,7 +94,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         trust: bool,
         **rest: Any,
     ) -> int:
-        from policyfuzz.targets.names import joined, split_options
+        from policyfuzz.core.names import joined, split_options
 
         base, options = split_options(target)
         said = {

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyfuzz.cli.options import DURATION, FOLDER, as_json, trust
-from policyfuzz.errors import CannotRender, UsageError
+from policyfuzz.core.errors import CannotRender, UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.campaign.reader import CampaignReader
+    from policyfuzz.store.reader import CampaignReader
     from policyfuzz.triage.replay import Replay
 
 EPILOG = """\
@@ -54,9 +54,9 @@ def command(
 
     An .mp4 needs pip install 'policyfuzz[film]'; without it the film is a .gif.
     """
-    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, talk
-    from policyfuzz.report.film_files import check_name
+    from policyfuzz.report.film import check_name
+    from policyfuzz.store.reader import CampaignReader
     from policyfuzz.triage.replay import has_other_code, replay
 
     if film is not None:
@@ -95,7 +95,7 @@ def _replay_error(
 ) -> int:
     """Run an episode again that could not be run, and say what comes of it now."""
     from policyfuzz.cli.console import print_json
-    from policyfuzz.executors.choice import TIMEOUT
+    from policyfuzz.execution.choice import TIMEOUT
     from policyfuzz.triage.replay import replay_failed
 
     failed = campaign.failed_episode(number)
@@ -146,8 +146,7 @@ def _show(
 ) -> None:
     """Draw and film; `written` tells what has been made, and where."""
     from policyfuzz.report.episode_figure import draw_replay
-    from policyfuzz.report.film import can_film, film_replay
-    from policyfuzz.report.film_files import best_format
+    from policyfuzz.report.film import best_format, can_film, film_replay
 
     say("drawing")
     picture = png or stem.with_name(f"{stem.name}.png")

@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.campaign.budget import Budget
-from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Started, Waiting
-from policyfuzz.campaign.records import Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
-from policyfuzz.diagnosis import Diagnosis, Level
-from policyfuzz.report.failure_probability import FailureProbability
+from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.core.target import Diagnosis, Level
+from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.store.records import Finding, Progress
 
 #: Seconds between two redraws.
 _REDRAW = 0.25

@@ -25,10 +25,10 @@ Examples:
 @as_json
 def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_json: bool) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
-    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.failed import error_of, show_failed
     from policyfuzz.cli.summary import findings_table, replay_command
+    from policyfuzz.store.reader import CampaignReader
 
     campaign = CampaignReader(folder)
     console = results()

@@ -37,11 +37,11 @@ def _print_all(folder: Path, is_json: bool) -> None:
 
 
 def _print_one(folder: Path, is_json: bool) -> None:
-    from policyfuzz.campaign.database import is_being_written
-    from policyfuzz.campaign.reader import CampaignReader
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.summary import print_summary
-    from policyfuzz.report.totals import totals
+    from policyfuzz.report.tables import totals
+    from policyfuzz.store.database import is_being_written
+    from policyfuzz.store.reader import CampaignReader
 
     campaign = CampaignReader(folder)
     running = is_being_written(folder)

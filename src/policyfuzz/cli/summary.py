@@ -11,11 +11,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import CONFIRMED, Finding, Progress
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.policies.uri import needs_trust
-from policyfuzz.report.failure_probability import FailureProbability
+from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import CONFIRMED, Finding, Progress
 
 
 def crash_rates(progress: Progress) -> dict[str, str]:

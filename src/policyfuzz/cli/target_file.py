@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.api.subjects import as_target
-from policyfuzz.code_files import absolute_name
-from policyfuzz.inputs import Angle, Choice, Dimension, Integer, Seed
-from policyfuzz.target import Target
-from policyfuzz.targets.names import joined, split_options
+from policyfuzz.core.code_files import absolute_name
+from policyfuzz.core.inputs import Angle, Choice, Dimension, Integer, Seed
+from policyfuzz.core.names import joined, split_options
+from policyfuzz.core.target import Target
 
 _COMMENT: dict[str, Any] = {"width": 100, "initial_indent": "# ", "subsequent_indent": "# "}
 #: Options of an environment that the file spells out.

@@ -14,7 +14,7 @@ def command(is_json: bool) -> None:
     FILE.py:function, where the function returns a policyfuzz.Target.
     """
     from policyfuzz.cli.console import print_json
-    from policyfuzz.extras import install_hint
+    from policyfuzz.core.extras import install_hint
     from policyfuzz.targets.registry import ADAPTERS, BUILT_INS, packaged
 
     known = {**BUILT_INS, **ADAPTERS}

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.records import FLAKY
 from policyfuzz.conformance.subject import Subject, Violation, differences, interrupt_after
-from policyfuzz.errors import TargetCodeError
-from policyfuzz.executions import Executions
-from policyfuzz.simulators.protocol import Frame, Renders
-from policyfuzz.target import Runner
+from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.interfaces import Frame, Renders
+from policyfuzz.core.target import Runner
+from policyfuzz.store.records import FLAKY
 from policyfuzz.targets.registry import TRUST_VARIABLE, load_target
 
 #: Inputs that are drawn to look at an input space.
@@ -172,8 +172,8 @@ def _digest(executions: Executions) -> str:
 
 def rendering_changes_nothing(subject: Subject) -> str | None:
     """An episode that is filmed is the same episode, and its pictures have one size."""
-    from policyfuzz.report.camera import Camera
-    from policyfuzz.report.recording import record
+    from policyfuzz.core.recording import record
+    from policyfuzz.report.film import Camera
 
     if not isinstance(subject.target.for_film().simulator(), Renders):
         return "its simulator does not render"

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.campaign.config import CampaignConfig
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import BatchDone, Event, Listener
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import Finding
-from policyfuzz.campaign.writer import CampaignWriter
-from policyfuzz.errors import PolicyFuzzError
-from policyfuzz.executions import Executions
+from policyfuzz.core.errors import PolicyFuzzError
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.target import Runner, Target
 from policyfuzz.search.cases import Cases
-from policyfuzz.search.strategies import SearchSettings, make_fuzzer
-from policyfuzz.target import Runner, Target
+from policyfuzz.search.strategies import make_fuzzer
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import Finding
+from policyfuzz.store.writer import CampaignWriter
 from policyfuzz.targets.registry import load_target
 
 

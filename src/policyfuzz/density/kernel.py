@@ -9,7 +9,7 @@ the first coordinates. Loops over lanes are written out: assigning slices costs 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.compiled import kernel
+from policyfuzz.core.compiled import kernel
 
 #: Points whitened by one matrix product: large enough for BLAS, small enough to stay in the cache.
 LANES = 128

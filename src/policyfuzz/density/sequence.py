@@ -13,27 +13,18 @@ regularising variance, so they factor out exactly. The first learnt sequence in 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.settings import DensitySettings
 from policyfuzz.density.dynem import OnlineMixture
 
 #: Standardised coordinates are cut off here, so that squares of wild states stay finite.
 _LIMIT = 1e6
 #: States scored at a time: their pairs then fit the second-level cache.
 _CHUNK = 8192
-
-
-@dataclass(frozen=True, slots=True)
-class DensitySettings:
-    """What a user may choose about the density."""
-
-    components: int = 10  #: K in the paper
-    regularisation: float = 1e-4  #: added to variances, in units of the data's own variance
-    forgetting: float = 0.0  #: gamma in the paper, per sequence; 0 weighs all learnt sequences equally
 
 
 class SequenceDensity:

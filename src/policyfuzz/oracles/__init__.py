@@ -1,12 +1,21 @@
 """Oracles: verdicts over trajectories; compose with | and &, or write them as text."""
 
+from policyfuzz.core.oracle import NONE, AllOf, AnyOf, Below, Oracle, Trajectories, Verdicts
+from policyfuzz.oracles.conditions import (
+    Info,
+    InfoNeverTrue,
+    InfoTrue,
+    Named,
+    NotANumber,
+    OutOfSpace,
+    Raised,
+    Return,
+    Reward,
+    Terminated,
+    Truncated,
+)
 from policyfuzz.oracles.defaults import DefaultOracle, NominalEpisodes, default_oracle
-from policyfuzz.oracles.episodes import Return, Terminated, Truncated
-from policyfuzz.oracles.errors import NotANumber, Raised
 from policyfuzz.oracles.language import canonical, info_keys, parse, resolved
-from policyfuzz.oracles.named import Named
-from policyfuzz.oracles.signals import Info, InfoNeverTrue, InfoTrue, OutOfSpace, Reward
-from policyfuzz.oracles.verdicts import NONE, AllOf, AnyOf, Below, Oracle, Trajectories, Verdicts
 
 __all__ = [
     "NONE",

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import UsageError
-from policyfuzz.oracles.comparison import written
-from policyfuzz.oracles.signals import info_signal
+from policyfuzz.core.errors import UsageError
+from policyfuzz.oracles.conditions import info_signal, written
 
 #: Keys of `info` by which environments tell that the task is done.
 SUCCESS_KEYS = ("is_success", "success")

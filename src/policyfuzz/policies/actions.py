@@ -1,4 +1,4 @@
-"""What a network gives, as actions of a space."""
+"""From what a network returns to actions of the environment, checked."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -112,4 +112,19 @@ def _box(values: NDArray[Any], space: Any) -> NDArray[Any]:
 def _misfit(flat: NDArray[Any], wanted: str, space: "Space[Any]") -> PolicyError:
     return PolicyError(
         f"the policy gives {flat.shape[1]} number(s) for an observation, expected {wanted} for {space}", _HINT
+    )
+
+
+def checked_actions(actions: NDArray[Any], count: int, meaning: tuple[str, ...]) -> NDArray[np.float64]:
+    """`actions` as float64 (count, k), after making sure that they are finite and one for each `meaning`."""
+    given, shape = np.asarray(actions), (count, len(meaning))
+    if given.shape != shape:
+        problem = f"shape {given.shape}"
+    elif given.dtype.kind not in "fiub" or not np.isfinite(given).all():
+        problem = "values that are NaN, infinite or no numbers"
+    else:
+        return given.astype(np.float64, copy=False)
+    raise PolicyError(
+        f"the policy's actions have {problem}, expected finite numbers {shape}: {', '.join(meaning)}",
+        hint="does this policy belong to this target?",
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from policyfuzz.policies.protocol import Policy
+from policyfuzz.core.interfaces import Policy
 
 if TYPE_CHECKING:
     from gymnasium import Space

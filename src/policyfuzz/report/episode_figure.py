@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from policyfuzz.errors import CampaignError, CannotRender
-from policyfuzz.report.camera import Camera
-from policyfuzz.report.recording import Recording, record
-from policyfuzz.simulators.protocol import Renders
+from policyfuzz.core.errors import CampaignError, CannotRender
+from policyfuzz.core.interfaces import Renders
+from policyfuzz.core.recording import Recording, record
+from policyfuzz.report.film import Camera
 from policyfuzz.triage.replay import Replay
 
 #: More state coordinates than this would only be a tangle.

@@ -1,16 +1,157 @@
 """A film of an episode: what its simulator renders, captioned, the crash marked."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from policyfuzz.report.camera import Camera, Picture
-from policyfuzz.report.film_files import new_film, writing
-from policyfuzz.report.recording import record
-from policyfuzz.simulators.protocol import Renders
-from policyfuzz.target import Target
+from policyfuzz.core import extras
+from policyfuzz.core.errors import CampaignError, TargetCodeError, UsageError, blamed_on
+from policyfuzz.core.interfaces import Renders
+from policyfuzz.core.recording import record
+from policyfuzz.core.target import Target
 from policyfuzz.triage.replay import Replay
+
+Picture = NDArray[np.uint8]  #: (height, width, 3)
+
+_SMALLEST = 2  #: pixels
+
+
+@dataclass(slots=True)
+class Camera:
+    """Renders one episode; all its pictures have one size."""
+
+    _size: tuple[int, ...] = field(init=False, default=())
+
+    def shoot(self, simulator: Renders, row: int = 0) -> Picture:
+        """A picture of episode `row` as it is now."""
+        with blamed_on("render(row) of the simulator"):
+            picture = np.asarray(simulator.render(row))
+        shape = picture.shape
+        if picture.dtype != np.uint8 or len(shape) != 3 or shape[2] != 3 or min(shape[:2]) < _SMALLEST:
+            raise TargetCodeError(
+                f"render(row) of the simulator gave {picture.dtype} {shape}",
+                hint="expected a picture: uint8 (height, width, 3)",
+            )
+        self._size = self._size or shape
+        if shape != self._size:
+            raise TargetCodeError(
+                f"render(row) of the simulator gave a picture of {shape}, the one before was {self._size}",
+                hint="pictures of a film must have one size",
+            )
+        return picture
+
+
+#: Viewers show a GIF no faster than about this many pictures a second.
+_FASTEST_GIF = 25
+
+
+class Film(Protocol):
+    """A film that is being written."""
+
+    def add(self, picture: Picture) -> None:
+        """Show `picture` next; all pictures of a film have one size, both sides even."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file."""
+        ...
+
+
+def best_format() -> str:
+    """The ending of the best kind of film that can be written here."""
+    return ".mp4" if find_spec("imageio_ffmpeg") else ".gif"
+
+
+def check_name(path: Path) -> None:
+    """Refuse a `path` that no film can be written to."""
+    if path.suffix.lower() not in _KINDS:
+        raise UsageError(f"cannot film into {path.name!r}", f"name a file that ends in {' or '.join(_KINDS)}")
+    if path.is_dir():
+        raise UsageError(f"cannot film into {path}: it is a folder")
+
+
+@contextmanager
+def new_film(path: Path, pictures_per_second: int) -> Iterator[Film]:
+    """A film that is at `path` once it is complete; its ending says of which kind it is."""
+    check_name(path)
+    # beside it, under an absolute name that no encoder takes for an option or a protocol
+    unfinished = path.resolve().with_name(f"unfinished-{path.name}")
+    try:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            film = _KINDS[path.suffix.lower()](unfinished, pictures_per_second)
+        try:
+            yield film
+        finally:
+            with writing(path):
+                film.close()
+        with writing(path):
+            unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into an error that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = str(error.strerror or error).strip().splitlines()[0]
+        raise CampaignError(f"cannot write {path}: {reason}", hint="is the disk full?") from error
+
+
+class _Mp4:
+    def __init__(self, path: Path, pictures_per_second: int) -> None:
+        self._encoder = extras.load("imageio_ffmpeg", "film")
+        self._path = path
+        self._rate = pictures_per_second
+        self._writer: Any = None  #: opened by the first picture, whose size it needs
+        path.touch()  # a file that cannot be written is noticed here, not by the encoder
+
+    def add(self, picture: Picture) -> None:
+        if self._writer is None:
+            height, width, _ = picture.shape
+            self._writer = self._encoder.write_frames(
+                str(self._path), (width, height), fps=self._rate, quality=7, macro_block_size=2
+            )
+            self._writer.send(None)
+        self._writer.send(np.ascontiguousarray(picture))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _Gif:
+    def __init__(self, path: Path, pictures_per_second: int) -> None:
+        self._path = path
+        self._stride = -(-pictures_per_second // _FASTEST_GIF)
+        self._milliseconds = round(1000 * self._stride / pictures_per_second)
+        self._count = 0
+        self._pictures: list[Image.Image] = []
+        path.touch()
+
+    def add(self, picture: Picture) -> None:
+        if self._count % self._stride == 0:
+            self._pictures.append(Image.fromarray(picture).quantize(128, dither=Image.Dither.NONE))
+        self._count += 1
+
+    def close(self) -> None:
+        if self._pictures:
+            first, *others = self._pictures
+            first.save(self._path, save_all=True, append_images=others, duration=self._milliseconds, loop=0)
+
+
+_KINDS: dict[str, Callable[[Path, int], Film]] = {".mp4": _Mp4, ".gif": _Gif}
+
 
 #: Seconds for which the film stands still at the crash and at the end.
 _PAUSE_SECONDS = 1.0

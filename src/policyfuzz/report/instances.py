@@ -3,7 +3,7 @@
 import platform
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.database import is_being_written
-from policyfuzz.campaign.parcels import PROGRESS, DamagedFile, read_page, read_parcel
-from policyfuzz.campaign.peers import About
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import CONFIRMED, Progress
-from policyfuzz.campaign.schema import FILE_NAME
-from policyfuzz.campaign.union import Found, distinct_together
-from policyfuzz.errors import CampaignError
-from policyfuzz.report.failure_probability import FailureProbability
+from policyfuzz.campaign.sync.outbox import About
+from policyfuzz.campaign.sync.parcels import PROGRESS, DamagedFile, read_page, read_parcel
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Integer, Real, Seed
+from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.search.distinct import Packing
+from policyfuzz.store.database import is_being_written
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import CONFIRMED, Progress
+from policyfuzz.store.schema import FILE_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The distinct findings of one campaign."""
+
+    inputs: NDArray[np.float64]  #: (n, d)
+    radius: float  #: within which it calls no two of them distinct
+
+
+def distinct_together(dimensions: Sequence[Sequence[Any]], found: Sequence[Found]) -> int:
+    """How many of all that was `found` are distinct.
+
+    `dimensions` are name, kind and range of each coordinate. Where campaigns have another idea of distinct,
+    the largest radius counts. The campaign with the most comes first, so that it keeps all of its own.
+    """
+    space = InputSpace(tuple(_dimension(*one) for one in dimensions))
+    packing = Packing(max((one.radius for one in found), default=1.0), space.periods)
+    for one in sorted(found, key=lambda one: -len(one.inputs)):
+        if len(one.inputs):
+            packing.add(space.to_unit(one.inputs))
+    return len(packing)
+
+
+def _dimension(name: str, kind: str, low: float, high: float) -> Dimension:
+    """A dimension that maps to the unit interval as the stored one does."""
+    if kind == Angle.kind:
+        return Angle(name)
+    if kind == Choice.kind:
+        return Choice(name, tuple(str(number) for number in range(int(high) + 1)))
+    if kind == Integer.kind:
+        return Integer(name, int(low), int(high))
+    if kind == Seed.kind:
+        return Seed(name, int(low), int(high))
+    return Real(name, low, high)
+
 
 #: What an instance can be. "killed": it does not run, and was not stopped in order.
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"

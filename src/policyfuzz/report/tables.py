@@ -1,18 +1,56 @@
-"""A campaign as plain tables: CSV, JSON or NPZ."""
+"""A campaign as plain tables and totals: CSV, JSON or NPZ."""
 
 import csv
 import json
 import math
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import Progress
+
+
+def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None) -> dict[str, Any]:
+    """The totals that matter, for programs."""
+    config = campaign.config
+    return {
+        "target": config.target,
+        "policy": config.policy,
+        "strategy": config.strategy,
+        "seed": config.seed,
+        "executions": progress.executions,
+        "findings": progress.findings,
+        "distinct_findings": progress.distinct_findings,
+        "imported_findings": progress.imported_findings,
+        "flaky_findings": progress.flaky,
+        "unconfirmed_findings": progress.unconfirmed,
+        "completed": progress.completed,
+        "errors": progress.errors,
+        "hangs": progress.hangs,
+        "simulator_crashes": progress.simulator_crashes,
+        "workers": progress.workers,
+        "workers_ready": progress.workers_ready,
+        "utilisation": progress.utilisation,
+        "restarts": progress.restarts,
+        "valid_rate": progress.valid_rate,
+        "seconds": progress.seconds,
+        "executions_per_second": progress.executions_per_second,
+        "time_split": progress.time_split,
+        "samples": progress.samples,
+        "sample_crashes": progress.sample_crashes,
+        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
+        "corpus": progress.corpus,
+        "stop_reason": stop_reason,
+        "campaign": str(campaign.folder),
+    }
+
 
 _TABLES = {"findings": "findings", "errors": "errors", "seeds": "seeds", "history": "batches"}
 

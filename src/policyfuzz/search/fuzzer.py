@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.executions import Executions
-from policyfuzz.inputs import InputSpace
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.timing import TimeSplit
+from policyfuzz.search.algorithm import RandomTactic, Tactic, Told, Workshop
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import Corpus
-from policyfuzz.search.tactic import RandomTactic, Tactic, Told
 from policyfuzz.search.validation import Validator
-from policyfuzz.search.workshop import Workshop
-from policyfuzz.timing import TimeSplit
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.inputs import Choice, InputSpace, Integer, Seed
+from policyfuzz.core.inputs import Choice, InputSpace, Integer, Seed
 
 Unit = NDArray[np.float64]
 

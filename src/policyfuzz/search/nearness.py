@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.executions import Executions
-from policyfuzz.search.cells import tamed
+from policyfuzz.core.executions import Executions
+from policyfuzz.search.archive import tamed
 
 
 @dataclass(frozen=True, slots=True)

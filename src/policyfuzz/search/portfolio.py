@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.executions import Executions
-from policyfuzz.search.archive import Archive, Seen
+from policyfuzz.core.executions import Executions
+from policyfuzz.search.algorithm import Told, Workshop, under
+from policyfuzz.search.archive import Archive, BehaviourCells, Seen, behaviour_of
 from policyfuzz.search.bandit import Bandit, Emitter
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.cells import BehaviourCells, behaviour_of
-from policyfuzz.search.climbers import Climbers
 from policyfuzz.search.distinct import Packing
-from policyfuzz.search.emission import CODES, Emission
+from policyfuzz.search.emitters import CODES, Climbers, Emission
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.nearness import Nearness
-from policyfuzz.search.tactic import Told, under
-from policyfuzz.search.workshop import Workshop
 
 #: Most samples before anything is changed; and behaviours from which their cells are laid out.
 SAMPLES, _ENOUGH = 256, 64

@@ -4,46 +4,19 @@ A package adds one of its own by an entry point of the group `policyfuzz.strateg
 strategy, and its object a `Strategy`.
 """
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 
-from policyfuzz.density.sequence import DensitySettings
-from policyfuzz.errors import UsageError, blamed_on, unknown_name
-from policyfuzz.inputs import InputSpace
-from policyfuzz.search.energy import EnergyTactic
+from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.settings import SearchSettings
+from policyfuzz.core.target import Target
+from policyfuzz.core.timing import TimeSplit
+from policyfuzz.search.algorithm import RandomTactic, Tactic
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.guides import FreshnessGuide, FreshnessSettings, ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergyTactic, FreshnessGuide, ReturnGuide
 from policyfuzz.search.portfolio import SAMPLES, PortfolioTactic
-from policyfuzz.search.tactic import RandomTactic, Tactic
-from policyfuzz.target import Target
-from policyfuzz.timing import TimeSplit
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
-    """What a user may choose about the search; a strategy uses what it has parts for."""
-
-    samples: int = 1000  #: inputs sampled before the first is changed
-    sensitivity: str = "lineage"  #: energy of kept mutants: "exact" (an extra episode) or "lineage"
-    density: DensitySettings = field(default_factory=DensitySettings)
-    freshness: FreshnessSettings = field(default_factory=FreshnessSettings)
-
-    def __post_init__(self) -> None:
-        if self.sensitivity not in ("exact", "lineage"):
-            raise unknown_name("sensitivity", self.sensitivity, ("exact", "lineage"))
-        if self.samples < 1:
-            raise UsageError(f"samples is {self.samples}, expected 1 or more")
-        if not 0 < self.freshness.quantile < 1:
-            raise UsageError(f"quantile is {self.freshness.quantile:g}, expected between 0 and 1")
-        threshold = self.freshness.threshold
-        if threshold is not None and not math.isfinite(threshold):
-            raise UsageError(f"tau is {threshold:g}, expected a number")
-        if not 0 <= self.density.forgetting < 1:
-            raise UsageError(f"gamma is {self.density.forgetting:g}, expected 0 or more and below 1")
-        if self.density.components < 1:
-            raise UsageError(f"components is {self.density.components}, expected 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +52,6 @@ STRATEGIES: Mapping[str, Strategy] = {
     "reward": Strategy("as mdpfuzz, without freshness", _reward),
     "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: RandomTactic()),
 }
-DEFAULT_STRATEGY = "portfolio"
 GROUP = "policyfuzz.strategies"
 
 

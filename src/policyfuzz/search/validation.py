@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import UnhealthyTarget, blamed_on
-from policyfuzz.inputs import InputSpace
-from policyfuzz.timing import TimeSplit
+from policyfuzz.core.errors import UnhealthyTarget, blamed_on
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.timing import TimeSplit
 
 #: One draw: how many are wanted -> parents (n,) and inputs (n, d).
 Draw = Callable[[int], tuple[NDArray[np.int64], NDArray[np.float64]]]

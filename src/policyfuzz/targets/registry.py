@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 
-from policyfuzz.code_files import absolute_name, code_digest, load_attribute
-from policyfuzz.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
-from policyfuzz.target import Target
-from policyfuzz.targets.names import check_options, joined, split_options
+from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
+from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.names import check_options, joined, split_options
+from policyfuzz.core.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ BUILT_INS: Mapping[str, BuiltIn] = {
 #: Whole kinds of environments, named KIND:ENVIRONMENT.
 ADAPTERS: Mapping[str, BuiltIn] = {
     "gym": BuiltIn(
-        "policyfuzz.targets.gym.target",
+        "policyfuzz.environments.gym_target",
         "gym:ENVIRONMENT, any Gymnasium environment, with --policy: gym:LunarLander-v3, gym:my_env.py:MyEnv",
         {
             "oracle": "what counts as a crash: terminated, return<100, info.collision (by environment)",
@@ -108,7 +108,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         },
     ),
     "pettingzoo": BuiltIn(
-        "policyfuzz.targets.pettingzoo.target",
+        "policyfuzz.environments.pettingzoo_target",
         "pettingzoo:MODULE, any PettingZoo parallel environment: pettingzoo:mpe2.simple_spread_v3",
         {
             "reward": "sum, mean or min over the agents, or the name of one (sum)",

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyfuzz.campaign.reader import CampaignReader
-from policyfuzz.campaign.records import FailedEpisode, Finding
-from policyfuzz.episode_error import CRASHED, HUNG, EpisodeError
-from policyfuzz.errors import CampaignError
-from policyfuzz.executions import Outcome
-from policyfuzz.executors.choice import PROCESSES, TIMEOUT, ExecutorChoice
-from policyfuzz.executors.isolated import IsolatedRunner
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.executions import Outcome
+from policyfuzz.core.interfaces import CRASHED, HUNG, EpisodeError
+from policyfuzz.core.target import Runner, Target
+from policyfuzz.execution.choice import PROCESSES, TIMEOUT, ExecutorChoice, IsolatedRunner
 from policyfuzz.oracles import NONE
-from policyfuzz.target import Runner, Target
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import FailedEpisode, Finding
 from policyfuzz.targets.registry import load_target
 
 

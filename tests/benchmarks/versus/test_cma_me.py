@@ -7,9 +7,9 @@ import pytest
 
 from policyfuzz import load_target
 from policyfuzz.benchmarks.versus.peers.cma_me import CmaMe, from_solutions
-from policyfuzz.errors import UnhealthyTarget
-from policyfuzz.inputs import Angle, InputSpace, Integer, Real
-from policyfuzz.target import Runner
+from policyfuzz.core.errors import UnhealthyTarget
+from policyfuzz.core.inputs import Angle, InputSpace, Integer, Real
+from policyfuzz.core.target import Runner
 
 pytest.importorskip("ribs")
 

@@ -7,7 +7,7 @@ import pytest
 
 from policyfuzz import load_target
 from policyfuzz.benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
-from policyfuzz.errors import TargetCodeError
+from policyfuzz.core.errors import TargetCodeError
 
 pytest.importorskip("mdpfuzz")
 

@@ -9,11 +9,11 @@ import pytest
 from policyfuzz import Target, load_target
 from policyfuzz.benchmarks.versus.peers import PEERS
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.errors import MissingExtra
-from policyfuzz.inputs import Choice, InputSpace, Integer
+from policyfuzz.core.errors import MissingExtra
+from policyfuzz.core.inputs import Choice, InputSpace, Integer
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.core.target import Runner
 from policyfuzz.oracles import Below
-from policyfuzz.simulators.protocol import Frame
-from policyfuzz.target import Runner
 
 #: The extra that brings it, and one module of it.
 PACKAGES = {"pypi-mdpfuzz": "mdpfuzz", "pypi-mdpfuzz-no-coverage": "mdpfuzz", "cma-me": "ribs"}

@@ -7,8 +7,8 @@ from policyfuzz import load_target
 from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
 from policyfuzz.benchmarks.versus.judge import Judge, Verdict
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.errors import TargetCodeError
-from policyfuzz.executions import Executions
+from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.executions import Executions
 from policyfuzz.targets.ripple.target import Pond
 
 TARGET = load_target("ripple:dimensions=2,regions=3,probability=0.01")

@@ -7,7 +7,7 @@ import pytest
 from policyfuzz.benchmarks.versus.diversity import RADII, Radii, novelty
 from policyfuzz.benchmarks.versus.judge import Verdict
 from policyfuzz.benchmarks.versus.metrics import distinct_over, findings_over, measure
-from policyfuzz.inputs import Angle, InputSpace, Real
+from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.search import portfolio
 
 FINDING, INVALID, REPEATED = Verdict.FINDING, Verdict.INVALID, Verdict.REPEATED

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policyfuzz.benchmarks.versus import raw
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 
 def test_what_is_loaded_is_what_was_saved(made_trial, tmp_path):

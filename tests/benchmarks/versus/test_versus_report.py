@@ -9,7 +9,7 @@ from policyfuzz.benchmarks.versus.goals import Goal
 from policyfuzz.benchmarks.versus.report import write_report
 from policyfuzz.benchmarks.versus.results import Results
 from policyfuzz.benchmarks.versus.shortfalls import shortfalls
-from policyfuzz.errors import CampaignError, UsageError
+from policyfuzz.core.errors import CampaignError, UsageError
 
 
 def test_shortfalls_are_where_default_is_not_better(trials):

@@ -11,7 +11,7 @@ from policyfuzz.benchmarks.versus.raw import Task
 from policyfuzz.benchmarks.versus.trial import Trial
 from policyfuzz.benchmarks.versus.trials import Plan, run_all
 from policyfuzz.campaign.engine import Campaign
-from policyfuzz.errors import MissingExtra, UsageError
+from policyfuzz.core.errors import MissingExtra, UsageError
 
 EASY = "ripple:dimensions=2,regions=3,probability=0.01"
 

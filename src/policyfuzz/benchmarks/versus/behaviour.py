@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.executions import Executions, concatenate
-from policyfuzz.search.cells import behaviour_of
+from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.target import Run, Target
+from policyfuzz.search.archive import behaviour_of
 from policyfuzz.search.validation import Validator
-from policyfuzz.target import Run, Target
 
 #: Random episodes that say how much behaviour varies, and the seed that they are drawn with.
 _EPISODES, _SEED = 512, 20_240_229

@@ -11,11 +11,10 @@ from policyfuzz.benchmarks.campaigns import finished_campaign
 from policyfuzz.benchmarks.versus import peers
 from policyfuzz.benchmarks.versus.targets import Entry
 from policyfuzz.benchmarks.versus.trial import Contestant, Trial
-from policyfuzz.campaign.config import CampaignConfig
-from policyfuzz.campaign.records import CONFIRMED, Finding
-from policyfuzz.errors import unknown_name
-from policyfuzz.search.strategies import DEFAULT_STRATEGY, SearchSettings
-from policyfuzz.target import Target
+from policyfuzz.core.errors import unknown_name
+from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig, SearchSettings
+from policyfuzz.core.target import Target
+from policyfuzz.store.records import CONFIRMED, Finding
 
 #: Name in the bench to the strategy that it is.
 OWN: Mapping[str, str] = {

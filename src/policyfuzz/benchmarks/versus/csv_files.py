@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.versus.metrics import Metrics, distinct_over, findings_over, measure
 from policyfuzz.benchmarks.versus.results import Results
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 #: Points of a curve.
 POINTS = 100

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.inputs import InputSpace
+from policyfuzz.core.inputs import InputSpace
 from policyfuzz.search.distinct import Packing
 
 

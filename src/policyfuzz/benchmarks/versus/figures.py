@@ -16,7 +16,7 @@ from policyfuzz.benchmarks.versus.metrics import distinct_over, findings_over
 from policyfuzz.benchmarks.versus.raw import RawTrial
 from policyfuzz.benchmarks.versus.results import Results
 from policyfuzz.benchmarks.versus.statistics import bootstrap
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 Count = Callable[[RawTrial, NDArray[np.float64], str], NDArray[np.int64]]
 

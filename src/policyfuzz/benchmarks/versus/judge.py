@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.errors import TargetCodeError
-from policyfuzz.target import Runner, Target
+from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.target import Runner, Target
 
 
 class Verdict(IntEnum):

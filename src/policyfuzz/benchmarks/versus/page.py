@@ -11,7 +11,7 @@ from policyfuzz.benchmarks.versus.freshness import Freshness
 from policyfuzz.benchmarks.versus.goals import Goal
 from policyfuzz.benchmarks.versus.results import Contest, Group, Results
 from policyfuzz.benchmarks.versus.shortfalls import shortfalls
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 #: Files that a page links to.
 BESIDE = ("episodes.png", "time.png", "trials.csv")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 #: Of the files; a change of their content or meaning makes a new one.
 FORMAT = 1

@@ -12,7 +12,7 @@ from policyfuzz.benchmarks.versus.goals import Goal, check
 from policyfuzz.benchmarks.versus.page import BESIDE, beside, write_page
 from policyfuzz.benchmarks.versus.results import Results
 from policyfuzz.benchmarks.versus.targets import ENTRIES
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from policyfuzz.benchmarks.versus.metrics import Metrics, measure
 from policyfuzz.benchmarks.versus.raw import RawTrial
 from policyfuzz.benchmarks.versus.statistics import Comparison, Mean, compare
 from policyfuzz.benchmarks.versus.targets import ENTRIES
-from policyfuzz.errors import CampaignError
+from policyfuzz.core.errors import CampaignError
 
 #: The contestant that all others are compared with.
 OURS = "default"

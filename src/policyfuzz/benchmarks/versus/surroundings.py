@@ -12,7 +12,7 @@ from typing import Any
 
 _PACKAGES = ("policyfuzz", "numpy", "scipy", "numba", "gymnasium", "mdpfuzz", "ribs", "torch")
 #: Folders of the package that the findings of its strategies come from.
-_SEARCHES = ("search", "density", "inputs", "campaign")
+_SEARCHES = ("search", "density", "core", "campaign")
 
 
 def surroundings() -> dict[str, Any]:

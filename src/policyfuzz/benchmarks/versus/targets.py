@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyFuzzError, UsageError, unknown_name
-from policyfuzz.target import Target
-from policyfuzz.targets.names import split_options
+from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
+from policyfuzz.core.names import split_options
+from policyfuzz.core.target import Target
 from policyfuzz.targets.registry import load_target
 from policyfuzz.targets.ripple.target import Pond
 

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.target import Target
+from policyfuzz.core.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from policyfuzz.benchmarks.versus.judge import Judge
 from policyfuzz.benchmarks.versus.raw import RawTrial, Task
 from policyfuzz.benchmarks.versus.surroundings import code_digest, surroundings
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.errors import MissingExtra, PolicyFuzzError, UsageError, blamed_on
-from policyfuzz.target import Target
+from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, UsageError, blamed_on
+from policyfuzz.core.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ origin and heads along +y. The intruder flies straight, at the speed that makes 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.compiled import kernel
+from policyfuzz.core.compiled import kernel
 
 STEP_SECONDS = 0.1
 STEPS = 100

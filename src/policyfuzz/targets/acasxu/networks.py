@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError, PolicyFuzzError
+from policyfuzz.core.errors import PolicyError, PolicyFuzzError
 from policyfuzz.policies.mlp import Layers, MlpBank
-from policyfuzz.policies.nnet_weights import read_nnet
-from policyfuzz.policies.npz_weights import read_npz, shipped
-from policyfuzz.policies.onnx_weights import read_onnx
+from policyfuzz.policies.npz import read_npz, shipped
 from policyfuzz.targets.acasxu.encounter import ADVISORIES, OBSERVATION_CENTRE, OBSERVATION_SPAN
+from policyfuzz.targets.acasxu.weights import read_nnet, read_onnx
 
 BUCKETS = 9
 #: Previous advisory and time bucket, both counted from one, as the public files name them.

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.simulators.protocol import Frame
+from policyfuzz.core.interfaces import Frame
 from policyfuzz.targets.acasxu import encounter
 
 #: The largest batch whose past is kept for pictures.

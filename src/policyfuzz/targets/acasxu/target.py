@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.inputs import Angle, InputSpace, Real
+from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.core.names import number, policy_path
+from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
-from policyfuzz.target import Target
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.networks import (
     BUCKETS,
@@ -17,7 +18,6 @@ from policyfuzz.targets.acasxu.networks import (
     shipped_networks,
 )
 from policyfuzz.targets.acasxu.simulator import EncounterSimulator
-from policyfuzz.targets.options import number, policy_path
 
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
@@ -59,6 +59,6 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
 
 
 def _draw(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:
-    from policyfuzz.targets.acasxu.figure import draw_encounter
+    from policyfuzz.targets.acasxu.picture import draw_encounter
 
     draw_encounter(target, row, seed, path)

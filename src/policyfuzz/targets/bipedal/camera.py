@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.simulators.gym.families.bipedal_walker import ToldTypes as ToldTypes
+from policyfuzz.environments.families.bipedal_walker import ToldTypes as ToldTypes
 from policyfuzz.targets.bipedal.lidar import ray_ends
 from policyfuzz.targets.bipedal.terrain import SCALE
 from policyfuzz.targets.bipedal.walkers import package

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.compiled import exact_kernel
+from policyfuzz.core.compiled import exact_kernel
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE, Course
 
 RAYS = 10

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import read_npz, shipped
+from policyfuzz.policies.npz import read_npz, shipped
 
 OBSERVED, MOTORS = 24, 4
 

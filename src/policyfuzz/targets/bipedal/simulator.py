@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.simulators.actions import checked_actions
-from policyfuzz.simulators.protocol import Frame
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.policies.actions import checked_actions
 from policyfuzz.targets.bipedal.camera import Camera
 from policyfuzz.targets.bipedal.lidar import Surfaces
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE

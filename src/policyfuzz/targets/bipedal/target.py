@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.names import policy_path
+from policyfuzz.core.target import Target
+from policyfuzz.environments.families.bipedal_walker import OBSTACLE_INPUTS
 from policyfuzz.oracles import Below
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy, schemes
-from policyfuzz.simulators.gym.families.bipedal_walker import OBSTACLE_INPUTS
-from policyfuzz.target import Target
 from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 from policyfuzz.targets.bipedal.walkers import package
-from policyfuzz.targets.options import policy_path
 
 #: Six seconds, as in the published experiments: three to five obstacles.
 _DEFAULT_HORIZON = 300

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from policyfuzz.simulators.gym.families.bipedal_walker import NAMED as NAMED
-from policyfuzz.simulators.gym.families.bipedal_walker import OBSTACLES as OBSTACLES
+from policyfuzz.environments.families.bipedal_walker import NAMED as NAMED
+from policyfuzz.environments.families.bipedal_walker import OBSTACLES as OBSTACLES
 
 SCALE = 30.0  #: pixels of a metre
 CELL = 14 / SCALE  #: metres

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz import extras
+from policyfuzz.core import extras
 from policyfuzz.targets.bipedal.terrain import CELL, Course, lay_course, skip_clouds
 
 #: Seconds of a step, and iterations of Box2D's velocity and position solvers in it.

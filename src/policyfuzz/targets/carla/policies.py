@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.code_files import find_code
-from policyfuzz.errors import PolicyError
+from policyfuzz.core.code_files import find_code
+from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.interfaces import Policy
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import read_npz
-from policyfuzz.policies.protocol import Policy
-from policyfuzz.policies.uri.address import Address
-from policyfuzz.policies.uri.python_calls import is_protocol
+from policyfuzz.policies.npz import read_npz
+from policyfuzz.policies.python_calls import is_protocol
+from policyfuzz.policies.uri import Address
 from policyfuzz.targets.carla.drive import STATE
 
 AUTOPILOT = "carla:autopilot"

@@ -1,17 +1,20 @@
-"""The road map of a town, read without a server: where the lanes are, and which way they run.
+"""The road map of a town, read without a server, and routes on it.
 
 Metres, and yaw in radians, clockwise from the x axis seen from above, as CARLA's left-handed world has it.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz import extras
-from policyfuzz.errors import UsageError
+from policyfuzz.core import extras
+from policyfuzz.core.errors import UsageError
 
+#: Which way the route of the ego vehicle goes at every junction.
+TURNS = ("left", "straight", "right")
 #: Distance of the spots along a lane.
 SPOT_METRES = 2.0
 
@@ -72,3 +75,108 @@ def _pose(waypoint: Any) -> tuple[float, float, float]:
 def wrap(angle: float) -> float:
     """`angle` brought into [-pi, pi)."""
     return float((angle + np.pi) % (2 * np.pi) - np.pi)
+
+
+#: Distance between nodes.
+NODE_METRES = 2.0
+#: Turn of the lane, in radians, that each wish asks for; positive is to the right.
+_WANTED = dict(zip(TURNS, (-np.pi / 2, 0.0, np.pi / 2), strict=True))
+#: Smaller turns count as straight on.
+_LEAST_TURN = np.radians(30.0)
+#: Nodes after which a junction is no longer looked through.
+_LONGEST_JUNCTION = 100
+#: Segments behind and ahead of the last position that are looked at for the next one, so that a road that
+#: comes back beside itself is no short cut.
+_BEHIND, _AHEAD = 5, 20
+#: The node that the policy is told is the first one this far ahead.
+_LOOK_AHEAD_METRES = 5.0
+
+
+class Command(IntEnum):
+    """What the route does at a node, numbered as CARLA's own planner does."""
+
+    LEFT = 1
+    RIGHT = 2
+    STRAIGHT = 3
+    FOLLOW_LANE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A chain of nodes on lane centres."""
+
+    nodes: NDArray[np.float64]  #: (k, 2)
+    commands: NDArray[np.int64]  #: (k,) a Command for each node
+    marks: NDArray[np.float64]  #: (k,) metres from the first node
+
+    @property
+    def length(self) -> float:
+        """Metres from end to end."""
+        return float(self.marks[-1])
+
+    def ahead(self, mark: float) -> tuple[NDArray[np.float64], int]:
+        """The node (2,) a little beyond `mark`, or the last one, and its command."""
+        index = min(int(np.searchsorted(self.marks, mark + _LOOK_AHEAD_METRES)), len(self.marks) - 1)
+        return self.nodes[index], int(self.commands[index])
+
+    def mark_of(self, point: NDArray[np.float64], last_mark: float) -> float:
+        """Metres along the route of the place nearest to `point` (2,), sought around `last_mark`."""
+        at = int(np.searchsorted(self.marks, last_mark))
+        window = slice(max(at - _BEHIND, 0), at + _AHEAD)
+        nodes, marks = self.nodes[window], self.marks[window]
+        if len(nodes) < 2:
+            return last_mark
+        steps = np.diff(nodes, axis=0)
+        squares = np.maximum((steps**2).sum(axis=1), 1e-12)
+        shares = np.clip(((point - nodes[:-1]) * steps).sum(axis=1) / squares, 0.0, 1.0)
+        feet = nodes[:-1] + shares[:, None] * steps
+        nearest = int(((feet - point) ** 2).sum(axis=1).argmin())
+        return float(marks[nearest] + shares[nearest] * (marks[nearest + 1] - marks[nearest]))
+
+
+def plan(roads: RoadMap, start: NDArray[np.float64], turn: str, metres: float) -> Route:
+    """The route from the lane at `start` (2,), for `metres` or to the end of the road."""
+    carla_map = roads.map
+    waypoint = carla_map.get_waypoint(roads.location(*start))
+    path, commands = [waypoint], [Command.FOLLOW_LANE]
+    for _ in range(int(np.ceil(metres / NODE_METRES))):
+        following = waypoint.next(NODE_METRES)
+        if not following:
+            break
+        previous, waypoint = waypoint, _choose(waypoint, following, turn)
+        commands.append(_command(previous, waypoint, commands[-1]))
+        path.append(waypoint)
+    nodes = np.array([(one.transform.location.x, one.transform.location.y) for one in path])
+    steps = np.hypot(*np.diff(nodes, axis=0).T)
+    return Route(nodes, np.array(commands, np.int64), np.concatenate([[0.0], np.cumsum(steps)]))
+
+
+def _choose(waypoint: Any, following: list[Any], turn: str) -> Any:
+    """The one of the `following` waypoints whose lane turns most nearly as wished."""
+    return min(
+        following,
+        key=lambda one: (abs(_turn(waypoint, one) - _WANTED[turn]), one.road_id, one.lane_id),
+    )
+
+
+def _command(previous: Any, waypoint: Any, last: Command) -> Command:
+    """The command at `waypoint`: one turn for the whole way through a junction."""
+    if not waypoint.is_junction:
+        return Command.FOLLOW_LANE
+    if last is not Command.FOLLOW_LANE:
+        return last
+    angle = _turn(previous, waypoint)
+    if abs(angle) < _LEAST_TURN:
+        return Command.STRAIGHT
+    return Command.RIGHT if angle > 0 else Command.LEFT
+
+
+def _turn(waypoint: Any, following: Any) -> float:
+    """Radians that the road turns from `waypoint` to `following` and through the junction it is in."""
+    end = following
+    for _ in range(_LONGEST_JUNCTION):
+        ways = end.next(NODE_METRES) if end.is_junction else []
+        if not ways:
+            break
+        end = ways[0]
+    return wrap(np.radians(end.transform.rotation.yaw - waypoint.transform.rotation.yaw))

@@ -7,16 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import UsageError
-from policyfuzz.simulators.actions import checked_actions
-from policyfuzz.simulators.protocol import Frame
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.policies.actions import checked_actions
 from policyfuzz.targets.carla.drive import CRASH_IMPULSE, STATE, Motion, reward, state
-from policyfuzz.targets.carla.options import Settings
-from policyfuzz.targets.carla.roads import RoadMap
-from policyfuzz.targets.carla.route import Route, plan
-from policyfuzz.targets.carla.server import Server, connect
+from policyfuzz.targets.carla.roads import TURNS, RoadMap, Route, plan
+from policyfuzz.targets.carla.server import Server, Settings, connect
 from policyfuzz.targets.carla.stage import TICK_SECONDS, Stage
-from policyfuzz.targets.carla.traffic import EGO_COLUMNS, TURNS, poses_of
+from policyfuzz.targets.carla.traffic import EGO_COLUMNS, poses_of
 
 #: Routes are long enough for this speed, in metres per second.
 _FASTEST = 25.0

@@ -3,30 +3,28 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from policyfuzz.errors import UsageError
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
-from policyfuzz.target import Target
-from policyfuzz.targets.carla import options as carla_options
-from policyfuzz.targets.carla.options import Settings
 from policyfuzz.targets.carla.policies import find_driver
 from policyfuzz.targets.carla.roads import RoadMap
-from policyfuzz.targets.carla.server import connect
+from policyfuzz.targets.carla.server import Settings, connect, parse_options, target_name
 from policyfuzz.targets.carla.simulator import CarlaSimulator, FilmedCarlaSimulator
 from policyfuzz.targets.carla.stage import TICK_SECONDS, Stage
 from policyfuzz.targets.carla.traffic import input_space
 
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
-    """The target; options as in `options.Settings`, policy as in `policies.find_driver`.
+    """The target; options as in `Settings`, policy as in `policies.find_driver`.
 
     Needs no server where `map` names the OpenDRIVE file of the town; the first episode does.
     """
-    settings = carla_options.parse(options)
+    settings = parse_options(options)
     driver = find_driver(policy)
     roads = RoadMap.read(str(settings.map_file or settings.town), _map_text(settings))
     simulator = CarlaSimulator if settings.camera is None else FilmedCarlaSimulator
     return Target(
-        name=carla_options.target_name(options),
+        name=target_name(options),
         inputs=input_space(roads, settings.vehicles),
         simulator=lambda: simulator(settings, roads, driver.drives_itself),
         policy=driver.make,

@@ -7,7 +7,7 @@ landmarks, each as x and y. Agents are discs that push each other apart; landmar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.compiled import kernel
+from policyfuzz.core.compiled import kernel
 
 AGENTS = 3
 STEP_SECONDS = 0.1

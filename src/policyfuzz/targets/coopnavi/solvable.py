@@ -8,7 +8,7 @@ beside them, still near enough to cover them.
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.compiled import kernel
+from policyfuzz.core.compiled import kernel
 from policyfuzz.targets.coopnavi import physics
 from policyfuzz.targets.coopnavi.physics import AGENTS, CONTACT, COVERED, DAMPING, PUSH, STEP_SECONDS
 

@@ -1,16 +1,53 @@
 """Cooperative navigation: three agents trained with MADDPG that cover three landmarks."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
-from policyfuzz.inputs import InputSpace, Real
-from policyfuzz.target import Target
+import numpy as np
+
+from policyfuzz.core.inputs import InputSpace, Real
+from policyfuzz.core.names import choice, number, policy_path
+from policyfuzz.core.oracle import Composable
+from policyfuzz.core.target import Target
+from policyfuzz.oracles import NONE, Trajectories, Verdicts
 from policyfuzz.targets.coopnavi import layout
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, actors_in, shipped_actors
-from policyfuzz.targets.coopnavi.oracle import Collisions
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
 from policyfuzz.targets.coopnavi.solvable import is_solvable
-from policyfuzz.targets.options import choice, number, policy_path
+
+
+@dataclass(frozen=True)
+class Collisions(Composable):
+    """Fires when agents collide in more than `limit` pair-steps; its step is the one that goes beyond.
+
+    With `excuses_finished` an episode in which all agents arrive at landmarks is no crash.
+    """
+
+    limit: int
+    excuses_finished: bool
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("collision",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        counted = trajectories.counted
+        collisions = trajectories.signal("collisions")
+        too_many = counted & (collisions > self.limit)
+        crashed = too_many.any(axis=1)
+        margins = self.limit + 1 - np.where(counted, collisions, 0.0).max(axis=1)
+        if self.excuses_finished:
+            finished = (counted & (trajectories.signal("finished") > 0)).any(axis=1)
+            crashed &= ~finished
+            # excused is as far from a crash as without any collision
+            margins = np.where(finished, np.maximum(margins, self.limit + 1), margins)
+        return Verdicts(
+            kinds=np.where(crashed, 0, NONE),
+            steps=np.where(crashed, too_many.argmax(axis=1), NONE),
+            margins=margins,
+        )
+
 
 _NOISE = 0.05  #: of the published experiments
 #: Options by default, in the order in which a target's name gives them.

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import MissingExtra
-from policyfuzz.extras import install_hint
+from policyfuzz.core.errors import MissingExtra
+from policyfuzz.core.extras import install_hint
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz_weights import read_npz, shipped
+from policyfuzz.policies.npz import read_npz, shipped
 
 OBSERVATION_SIZE = 275
 #: Steering (left is positive) and throttle or, if negative, brake.

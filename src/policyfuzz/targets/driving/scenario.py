@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.inputs import Choice, Dimension, InputSpace, Real
+from policyfuzz.core.inputs import Choice, Dimension, InputSpace, Real
 from policyfuzz.targets.driving.roads import ROADS
 
 #: Vehicles besides the ego vehicle.

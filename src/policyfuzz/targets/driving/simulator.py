@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import UsageError
-from policyfuzz.extras import load
-from policyfuzz.simulators.actions import checked_actions
-from policyfuzz.simulators.protocol import Frame
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.extras import load
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.policies.actions import checked_actions
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.geometry import clearances, rotated, seen_from
 

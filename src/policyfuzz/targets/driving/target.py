@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from policyfuzz.core.names import number, policy_path
+from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.target import Target
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.networks import DrivingPolicy, network_in
 from policyfuzz.targets.driving.simulator import DrivingSimulator
-from policyfuzz.targets.options import number, policy_path
 
 #: Both small, since an episode takes half a second or more.
 _BATCH = 8

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from policyfuzz.target import Target
+from policyfuzz.core.target import Target
 from policyfuzz.targets.driving.networks import cloned
 from policyfuzz.targets.driving.target import make_driving
 

@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.errors import PolicyError, UsageError
-from policyfuzz.inputs import InputSpace, Real
+from policyfuzz.core.errors import PolicyError, UsageError
+from policyfuzz.core.inputs import InputSpace, Real
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.core.names import number
+from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
-from policyfuzz.simulators.protocol import Frame
-from policyfuzz.target import Target
-from policyfuzz.targets.options import number
 
 STEPS = 50
 #: Further coordinates do not matter: a box of small probability in all of 50 would fill half the cube.

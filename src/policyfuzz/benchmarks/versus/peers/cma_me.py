@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz import extras
 from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
 from policyfuzz.benchmarks.versus.peers.recorder import Recorder, learnable
 from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.errors import UnhealthyTarget
-from policyfuzz.executions import Executions
-from policyfuzz.inputs import InputSpace
-from policyfuzz.search.cells import behaviour_of
+from policyfuzz.core import extras
+from policyfuzz.core.errors import UnhealthyTarget
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.target import Target
+from policyfuzz.search.archive import behaviour_of
 from policyfuzz.search.validation import Validator
-from policyfuzz.target import Target
 
 #: Random episodes that the archive starts from, and the share of all episodes that they may take.
 _SAMPLES, _SAMPLED_SHARE = 500, 0.2

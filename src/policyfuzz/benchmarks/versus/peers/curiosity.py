@@ -20,9 +20,9 @@ from policyfuzz.benchmarks.versus.peers.distillation import Distillation, thin
 from policyfuzz.benchmarks.versus.peers.recorder import Recorder, learnable
 from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.executions import Executions
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.target import Target
 from policyfuzz.search.validation import Validator
-from policyfuzz.target import Target
 
 #: Inputs that the pool starts with at most, and the share of all episodes that they may take.
 _SAMPLES, _SAMPLED_SHARE = 1000, 0.2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.executions import Executions
+from policyfuzz.core.executions import Executions
 
 _HIDDEN, _OUTPUTS = 64, 32
 #: Of Adam.

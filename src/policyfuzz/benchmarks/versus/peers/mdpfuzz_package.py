@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz import extras
 from policyfuzz.benchmarks.versus.peers.recorder import Recorder
 from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.inputs import InputSpace
+from policyfuzz.core import extras
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.target import Target
 from policyfuzz.search.validation import Validator
-from policyfuzz.target import Target
 
 #: K, tau and gamma of the paper.
 _COMPONENTS, _THRESHOLD, _UPDATE_WEIGHT = 10, 0.01, 0.01

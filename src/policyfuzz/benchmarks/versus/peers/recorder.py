@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.executions import Executions, concatenate
-from policyfuzz.target import Runner, Target
+from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.target import Runner, Target
 
 
 class Recorder:

@@ -1,0 +1,1 @@
+"""What every other package rests on: inputs, rollout, executions, targets, settings and errors."""

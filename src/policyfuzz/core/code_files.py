@@ -1,0 +1,189 @@
+"""The user's own code, MODULE:NAME or FILE.py:NAME: imported, hashed, and told about where it breaks."""
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that the user wrote, and where."""
+
+    thing: Any  #: a function, a class, or an object
+    place: str  #: MODULE:NAME, or the absolute path of FILE.py:NAME
+    contents: tuple[bytes, ...]  #: of the files it stands in; what these import does not count
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked for, for the reader of an error."""
+
+    place: str
+    what: str  #: "policy", "target"
+    scheme: str  #: what stands before the place on a command line
+    failure: type[PolicyFuzzError]  #: what to raise where it cannot be had
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.scheme + self.place!r}"
+
+
+def find_code(place: str, what: str, scheme: str = "", failure: type[PolicyFuzzError] = UsageError) -> Source:
+    """What `place` names: MODULE:NAME or FILE.py:NAME, where NAME may have dots."""
+    asked = _Asked(place, what, scheme, failure)
+    where, _, name = place.rpartition(":")
+    if not where or not all(part.isidentifier() for part in name.split(".")):
+        raise failure(f"{asked} names no function", _form(asked))
+    if where.endswith(".py"):
+        path = Path(where).expanduser().absolute()
+        module, content = _run_file(path, asked)
+        return Source(_attribute(module, name, path.name, asked), f"{path}:{name}", (content,))
+    module = _import(where, asked)
+    thing = _attribute(module, name, f"module {where!r}", asked)
+    return Source(thing, place, _contents(module, thing, place))
+
+
+def load_attribute(place: str, what: str) -> Any:
+    """The thing that `place` names; `what` it is, for a reader."""
+    return find_code(place, what).thing
+
+
+def load_file(path: Path, what: str) -> ModuleType:
+    """The module in the file at `path`."""
+    return _run_file(path.expanduser().absolute(), _Asked(str(path), what, "", UsageError))[0]
+
+
+def code_digest(places: Iterable[str]) -> str:
+    """SHA-256 of the user's files that `places` (MODULE:NAME, FILE.py:NAME, FILE.py) stand in; "" for none.
+
+    What these files import does not count, nor do modules that are not a file.
+    """
+    digest, files = hashlib.sha256(), 0
+    for place in places:
+        where = place if place.endswith(".py") else place.rpartition(":")[0]
+        path = Path(where) if where.endswith(".py") else _file_of(where)
+        if path is not None and path.is_file():
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+            files += 1
+    return digest.hexdigest() if files else ""
+
+
+def _file_of(module: str) -> Path | None:
+    """The file of a module that has been imported, unless it is part of an installed package."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None or "site-packages" in file else Path(file)
+
+
+def absolute_name(name: str) -> str:
+    """`name` so that it loads the same from any folder: the path of a file is made absolute."""
+    place, _, attribute = name.rpartition(":")
+    return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else name
+
+
+def _form(asked: _Asked) -> str:
+    place, scheme = asked.place, asked.scheme
+    if place.endswith(".py"):
+        return f"add the function: {scheme}{place}:FUNCTION"
+    module, dot, name = place.rpartition(".")
+    if dot and module and ":" not in place:
+        return f"did you mean {scheme}{module}:{name}?"
+    return f"write {scheme}MODULE:FUNCTION or {scheme}FILE.py:FUNCTION"
+
+
+def _run_file(path: Path, asked: _Asked) -> tuple[ModuleType, bytes]:
+    """The module in the file at `path`, and the bytes that were run."""
+    if not path.is_file():
+        names = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        close = difflib.get_close_matches(path.name, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else ""
+        raise asked.failure(f"no file {str(path)!r} for {asked}", hint)
+    content = path.read_bytes()
+    # its own name might be that of an installed module; what was edited meanwhile is another module
+    name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name], content
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise asked.failure(f"{path} cannot be imported", "")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickles look their module up
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))  # what lies beside the file can be imported, now and later
+    try:
+        with _told(asked):
+            # not by its loader, whose cache may be older than the bytes that are hashed
+            exec(compile(content, str(path), "exec"), module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module, content
+
+
+def _import(name: str, asked: _Asked) -> ModuleType:
+    try:
+        with _told(asked):
+            return importlib.import_module(name)
+    except PolicyFuzzError as error:
+        cause = error.__cause__
+        if not isinstance(cause, ModuleNotFoundError) or not f"{name}.".startswith(f"{cause.name}."):
+            raise
+        hint = "is the module in this folder or on PYTHONPATH?"
+        if Path(f"{name}.py").is_file():
+            hint = f"did you mean {asked.scheme}{name}.py:{asked.place.rpartition(':')[2]}?"
+        raise asked.failure(f"cannot load {asked}: {cause}", hint) from cause
+
+
+def _attribute(module: ModuleType, name: str, where: str, asked: _Asked) -> Any:
+    thing: Any = module
+    for part in name.split("."):
+        if not hasattr(thing, part):
+            known = [
+                key for key, value in vars(module).items() if callable(value) and not key.startswith("_")
+            ]
+            close = difflib.get_close_matches(part, known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'no functions'}"
+            raise asked.failure(f"{where} has no {name!r}, asked for by {asked}", hint)
+        thing = getattr(thing, part)
+    return thing
+
+
+def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
+    """The source of `module`, and that of `thing` if it was written elsewhere."""
+    try:
+        written = inspect.getsourcefile(thing if not hasattr(thing, "__wrapped__") else inspect.unwrap(thing))
+    except TypeError:  # an object, or built in
+        written = inspect.getsourcefile(type(thing)) if type(thing).__module__ != "builtins" else None
+    files = dict.fromkeys(file for file in (module.__file__, written) if file is not None)
+    return tuple(Path(file).read_bytes() for file in files) or (place.encode(),)
+
+
+@contextmanager
+def _told(asked: _Asked) -> Iterator[None]:
+    """Say which line of the user's it was that failed."""
+    kind = TargetCodeError if asked.failure is UsageError else asked.failure
+    try:
+        yield
+    except PolicyFuzzError:
+        raise
+    except SystemExit as error:
+        raise kind(
+            f"cannot load {asked}: it ends the program while it is imported",
+            "put what is to be run as a script under: if __name__ == '__main__':",
+        ) from error
+    except SyntaxError as error:
+        raise kind(f"cannot load {asked}: {error.msg} ({error.filename}:{error.lineno})", "") from error
+    except Exception as error:  # whatever the user's own module raises
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{frame.filename}:{frame.lineno}"
+        raise kind(f"cannot load {asked}: {type(error).__name__}: {error} ({where})", "") from error

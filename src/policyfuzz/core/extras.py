@@ -1,0 +1,31 @@
+"""Optional packages: imported where they are used, and asked for by name where they are missing."""
+
+import importlib
+import sys
+from typing import Any
+
+from policyfuzz.core.errors import MissingExtra
+
+#: The last Python that the package of an extra is published for, where that is not the newest.
+_NEWEST_PYTHON = {"metadrive": (3, 11), "carla": (3, 12)}
+
+
+def load(module: str, extra: str) -> Any:
+    """The `module` of an optional package; `extra` is the extra of PolicyFuzz that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.split(".")[0]
+        if error.name is None or error.name.split(".")[0] != package:
+            raise  # the package is there, and something that it needs is not
+        raise MissingExtra(package, install_hint(extra)) from error
+
+
+def install_hint(extra: str) -> str:
+    """How to install `extra` on this Python."""
+    newest = _NEWEST_PYTHON.get(extra)
+    hint = f"pip install 'policyfuzz[{extra}]'"
+    if newest is not None and sys.version_info[:2] > newest:
+        here = ".".join(map(str, sys.version_info[:2]))
+        return f"{hint} with Python {'.'.join(map(str, newest))} or older; this is {here}"
+    return hint

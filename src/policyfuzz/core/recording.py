@@ -1,0 +1,47 @@
+"""Runs one episode and keeps everything that a picture may need."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.core.target import Runner, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One episode, step by step."""
+
+    executions: Executions  #: of the one episode
+    actions: list[Any]  #: one per step
+    signals: NDArray[np.float64]  #: (t, s)
+    signal_names: tuple[str, ...]
+    rewards: NDArray[np.float64]  #: (t,) zero at the start
+    scenes: list[Any]  #: what `look` saw at each of t times
+
+
+def record(
+    target: Target, row: NDArray[np.float64], seed: int, look: Callable[[int, Any], Any] | None = None
+) -> Recording:
+    """Run the episode of input `row` (d,); what `look(step, simulator)` returns is kept at every time."""
+    runner = Runner(target if look is None else target.for_film())
+    actions: list[Any] = []
+    signals: list[NDArray[np.float64]] = []
+    rewards: list[float] = []
+    scenes: list[Any] = []
+
+    def observer(step: int, _rows: NDArray[np.int64], acted: NDArray[Any] | None, frame: Frame) -> None:
+        signals.append(frame.signals[0])
+        rewards.append(float(frame.rewards[0]))
+        if acted is not None:
+            actions.append(acted[0])
+        if look is not None:
+            scenes.append(look(step, runner.simulator))
+
+    executions = runner(row[None], np.array([seed], np.uint64), observer)
+    names = runner.simulator.signals
+    return Recording(executions, actions, np.array(signals), names, np.array(rewards), scenes)

@@ -1,0 +1,140 @@
+"""What is fuzzed: data plus factories, so that every worker can build its own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.errors import UsageError, blamed_on
+from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.interfaces import Policy, Simulator
+from policyfuzz.core.oracle import Oracle
+from policyfuzz.core.rollout import Observer, SimulatorRaised, not_run, rollout
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    UNHEALTHY = "unhealthy"  #: the search would have no meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing that was looked at."""
+
+    name: str
+    level: Level
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A policy in its environment, and what counts as a crash of it."""
+
+    name: str  #: the string that rebuilds this target: built-in name with options, or module:function
+    inputs: InputSpace
+    simulator: Callable[[], Simulator]
+    policy: Callable[[], Policy]
+    oracle: Oracle
+    horizon: int  #: steps of an episode at most (M in the paper)
+    policy_name: str = "built in"  #: for readers
+    policy_uri: str | None = None  #: loads the same policy from any folder; None for the target's own
+    policy_sha256: str = ""  #: of the policy's content; a campaign is resumed only with the same one
+    code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
+    #: (n, d) -> (n,) True where a perfect policy would not crash; None where nobody can tell.
+    solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
+    decay: float = 1.0  #: the return follows r <- decay · r + reward
+    batch_size: int = 64  #: episodes per batch by default
+    samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
+    max_workers: int | None = None  #: that may run it at the same time, None for any number
+    film_steps_per_second: int = 20  #: where the simulator renders
+    film_simulator: Callable[[], Simulator] | None = None  #: renders, where the other one had better not
+    notes: tuple[str, ...] = ()  #: what was found out or chosen for the user, for `check` to tell
+    #: Looks at random episodes that could be run, and at more of its own, for `check` and for campaigns.
+    further_checks: Callable[[Executions], list[Diagnosis]] | None = None
+    #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
+    draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("horizon", "batch_size", "samples", "film_steps_per_second"):
+            if getattr(self, what) < 1:
+                raise UsageError(f"target {self.name} has {what} {getattr(self, what)}, expected 1 or more")
+
+    def for_film(self) -> "Target":
+        """The same target, with a simulator that renders if there is one."""
+        return self if self.film_simulator is None else replace(self, simulator=self.film_simulator)
+
+
+class Runner:
+    """A target's simulator and policy, built once and ready to run episodes."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.simulator = self._new_simulator()
+        with blamed_on(f"the policy of target {target.name}"):
+            self.policy = target.policy()
+
+    def __call__(
+        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None = None
+    ) -> Executions:
+        """Run one episode for each row of `inputs` (n, d) with case seeds (n,).
+
+        A simulator that raises gets each episode alone, so that one bad episode costs itself only.
+        """
+        try:
+            return self._run(inputs, seeds, observer)
+        except SimulatorRaised as raised:
+            # what it holds after an exception is anybody's guess
+            self.simulator = self._new_simulator()
+            if len(inputs) == 1:
+                return not_run(raised.error, self.target.oracle, self.simulator.signals)
+        rows = (slice(row, row + 1) for row in range(len(inputs)))
+        return concatenate([self(inputs[row], seeds[row]) for row in rows])
+
+    def _new_simulator(self) -> Simulator:
+        with blamed_on(f"the simulator of target {self.target.name}"):
+            return self.target.simulator()
+
+    def _run(
+        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None
+    ) -> Executions:
+        target = self.target
+        return rollout(
+            self.simulator,
+            self.policy,
+            target.oracle,
+            inputs,
+            seeds,
+            horizon=target.horizon,
+            decay=target.decay,
+            observer=observer,
+        )
+
+
+#: Runs an episode for each row of inputs (n, d) with case seeds (n,).
+Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
+_runs_with: ContextVar[Callable[[Target], Run]] = ContextVar("runs_with", default=Runner)
+
+
+def runner_of(target: Target) -> Run:
+    """What runs a few episodes outside of a campaign: this process, unless `running_with` says otherwise."""
+    return _runs_with.get()(target)
+
+
+@contextmanager
+def running_with(make: Callable[[Target], Run]) -> Iterator[None]:
+    """Have `make` give what runs episodes, where this process had better not."""
+    token = _runs_with.set(make)
+    try:
+        yield
+    finally:
+        _runs_with.reset(token)

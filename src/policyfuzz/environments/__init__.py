@@ -1,0 +1,1 @@
+"""Environments of Gymnasium and PettingZoo, and environment objects of the user, as targets."""

@@ -1,0 +1,216 @@
+"""MuJoCo environments: positions and velocities of the joints around the initial pose."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core import extras
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.environments.families.mujoco_joints import Coordinate, Part, coordinates
+from policyfuzz.environments.families.own_reset import family_class, overridden
+from policyfuzz.environments.starts import FirstObservation
+
+#: Bodies may overlap by this much more than in the initial pose, in metres: MuJoCo's contacts are soft, and
+#: feet stand a little in the ground.
+_DEPTH = 0.01
+#: A window, and a method that may have been replaced on the object.
+_NOT_COPIED = ("mujoco_renderer", "reset")
+
+Values = NDArray[np.float64]
+
+
+def begin_at(
+    env: Any, reset: Callable[..., FirstObservation], qpos: Values, qvel: Values, seed: int
+) -> tuple[FirstObservation, bool]:
+    """What the environment's own `reset` gives when it sets this state, and whether it has set any.
+
+    It does so once, and before the first observation: MuJoCo's solvers go on from what they found last.
+    """
+    own, calls = type(env), []
+
+    def set_state(env: Any, *drawn: Any, **named: Any) -> None:
+        calls.append((drawn, named))
+        own.set_state(env, qpos, qvel)
+
+    with overridden(env, set_state=set_state):
+        first = reset(seed=seed)
+    return first, bool(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A private copy of an environment, and how deep its bodies overlap in the initial pose."""
+
+    env: Any
+    idle: NDArray[Any] | None  #: the action of doing nothing; None where nobody knows which that is
+    deepest: float
+
+    @classmethod
+    def of(cls, env: Any) -> "Trial | None":
+        """A trial for `env`; None where its reset does not set the state, or does not work."""
+        private = _private_copy(env)
+        try:
+            _, is_set = begin_at(private, private.reset, env.init_qpos.copy(), env.init_qvel.copy(), 0)
+        except Exception:  # whatever it is, episodes will show it
+            return None
+        return cls(private, _idle_action(env), _overlap(private.data)) if is_set else None
+
+    def is_start(self, qpos: Values, qvel: Values) -> bool:
+        """True where nothing overlaps too much and the episode is not over after a step of doing nothing."""
+        env = self.env
+        try:
+            begin_at(env, env.reset, qpos, qvel, 0)
+            if _overlap(env.data) > self.deepest + _DEPTH:
+                return False
+            return self.idle is None or not env.step(self.idle)[2]
+        except Exception:  # an environment that fails is for an episode to show
+            return True
+
+
+def _overlap(data: Any) -> float:
+    """Depth of the deepest contact, in metres."""
+    return max(0.0, -float(data.contact.dist.min())) if data.ncon else 0.0
+
+
+def _idle_action(env: Any) -> NDArray[Any] | None:
+    space = env.action_space
+    if not hasattr(space, "low"):
+        return None
+    return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+
+
+def _private_copy(env: Any) -> Any:
+    """An environment with model, data and everything else of its own, but no window."""
+    private = object.__new__(type(env))
+    memo = {id(env): private}
+    for name, value in vars(env).items():
+        if name not in _NOT_COPIED:
+            vars(private)[name] = _copied(value, memo)
+    private.mujoco_renderer = private.render_mode = None
+    return private
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    try:
+        return copy.deepcopy(value, memo)
+    except Exception:  # locks, windows, handles of other programs: nothing that a trial changes
+        return value
+
+
+MODULE = "gymnasium.envs.mujoco"
+_BASE = f"{MODULE}.mujoco_env"
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where an environment puts things in its own reset."""
+
+    ranges: Mapping[str, tuple[float, float] | None]  #: by joint; None: always at one place
+    is_possible: Callable[[NDArray[np.float64]], bool]  #: of qpos (nq,)
+
+
+_PLACINGS: Mapping[str, Placing] = {
+    f"{MODULE}.reacher": Placing(
+        {"target_x": (-0.2, 0.2), "target_y": (-0.2, 0.2)},
+        lambda qpos: bool(np.hypot(*qpos[-2:]) < 0.2),
+    ),
+    f"{MODULE}.pusher": Placing(
+        {"obj_slidey": (-0.3, 0.0), "obj_slidex": (-0.2, 0.2), "goal_slidey": None, "goal_slidex": None},
+        lambda qpos: bool(np.hypot(*(qpos[-4:-2] - qpos[-2:])) > 0.17),
+    ),
+}
+#: Environments that end when the pole has fallen, with no word for it.
+_FALLING = (f"{MODULE}.inverted_pendulum", f"{MODULE}.inverted_double_pendulum")
+
+
+def find(env: Any) -> "PoseStart | None":
+    """How to start `env`, if it is a MujocoEnv whose own reset sets the state through `set_state`."""
+    if family_class(env, _BASE) is None:
+        return None
+    engine = extras.load("mujoco", "mujoco")
+    placing = next((placing for module, placing in _PLACINGS.items() if family_class(env, module)), None)
+    chosen = coordinates(env, placing.ranges if placing else {})
+    trial = Trial.of(env)
+    if not chosen or trial is None:
+        return None
+    pose = _Pose(chosen, env.init_qpos.copy(), env.init_qvel.copy(), engine)
+
+    def is_start(values: Values) -> bool:
+        qpos, qvel = pose.state(values)
+        return (placing is None or placing.is_possible(qpos)) and trial.is_start(qpos, qvel)
+
+    def constraint(inputs: Values) -> NDArray[np.bool_]:
+        return np.array([is_start(values) for values in inputs], np.bool_)
+
+    space = InputSpace(tuple(coordinate.dimension for coordinate in chosen), constraint)
+    return PoseStart(pose, space, _oracle(env))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pose:
+    """Turns inputs into states and back."""
+
+    chosen: tuple[Coordinate, ...]
+    initial_qpos: Values
+    initial_qvel: Values
+    engine: ModuleType
+
+    def state(self, values: Values) -> tuple[Values, Values]:
+        """Positions (nq,) and velocities (nv,) at `values` (d,); what they do not name is as usual."""
+        qpos, qvel = self.initial_qpos.copy(), self.initial_qvel.copy()
+        turns: dict[int, Values] = {}
+        for coordinate, value in zip(self.chosen, values.tolist(), strict=True):
+            if coordinate.part is Part.TURN:
+                turns.setdefault(coordinate.address, np.zeros(3))[coordinate.axis] = value
+            else:
+                (qpos if coordinate.part is Part.POSITION else qvel)[coordinate.address] = value
+        for address, turn in turns.items():
+            self.engine.mju_quatIntegrate(qpos[address : address + 4], turn, 1.0)
+        return qpos, qvel
+
+    def values(self, qpos: Values, qvel: Values) -> Values:
+        """(d,) the input at this state."""
+        values = np.empty(len(self.chosen))
+        turn = np.empty(3)
+        for number, coordinate in enumerate(self.chosen):
+            address = coordinate.address
+            if coordinate.part is Part.TURN:
+                quaternion = slice(address, address + 4)
+                self.engine.mju_subQuat(turn, qpos[quaternion], self.initial_qpos[quaternion])
+                values[number] = turn[coordinate.axis]
+            else:
+                values[number] = (qpos if coordinate.part is Part.POSITION else qvel)[address]
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class PoseStart:
+    """Joint positions and velocities, handed to the environment where its reset sets its own."""
+
+    pose: _Pose
+    inputs: InputSpace
+    oracle: str | None
+
+    way = "state"
+    label = "joint positions and velocities around the initial pose"
+
+    def begin(
+        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
+    ) -> FirstObservation:
+        qpos, qvel = self.pose.state(values)
+        return begin_at(env, reset, qpos, qvel, seed)[0]
+
+    def read(self, env: Any) -> Values:
+        return self.pose.values(env.data.qpos, env.data.qvel)
+
+
+def _oracle(env: Any) -> str | None:
+    """A fall is the end of the episode where the environment has a rule for it that is switched on."""
+    is_falling = any(family_class(env, module) for module in _FALLING)
+    has_rule = hasattr(type(env), "is_healthy") and getattr(env, "_terminate_when_unhealthy", False)
+    return "terminated" if is_falling or has_rule else None

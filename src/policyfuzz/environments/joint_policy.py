@@ -1,0 +1,160 @@
+"""One policy for all agents, made of one or more that each act for some of them."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.errors import PolicyError, UsageError, unknown_name
+from policyfuzz.core.interfaces import Policy
+from policyfuzz.environments.parallel import Agents
+from policyfuzz.environments.spaces import ActionReader
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.uri import load_policy
+
+
+class JointPolicy:
+    """Asks each policy once a step, for all episodes and all of its agents that are alive.
+
+    For a policy of k agents, agent i of episode n is row k · n + i, so it remembers something about each.
+    """
+
+    def __init__(self, agents: Agents, parts: Sequence[tuple[Policy, tuple[int, ...]]]) -> None:
+        """`parts` are policies, and the positions in `agents` of those that they act for."""
+        self._agents = agents
+        self._parts = [
+            (policy, np.array(columns), ActionReader(agents.action_spaces[columns[0]]))
+            for policy, columns in parts
+        ]
+
+    def begin(self, count: int) -> None:
+        for policy, columns, _ in self._parts:
+            policy.begin(count * len(columns))
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+        actions = self._agents.empty_actions(len(rows))
+        alive = actions["alive"] = observations["alive"] != 0
+        seen, done = observations["agents"], [actions["agents"][name] for name in self._agents.names]
+        for policy, columns, read in self._parts:
+            acting = alive[:, columns]
+            if not acting.any():
+                continue
+            views = np.stack([seen[self._agents.names[column]] for column in columns], axis=1)[acting]
+            ids = (rows[:, None] * len(columns) + np.arange(len(columns)))[acting]
+            chosen = read(policy.act(views, ids), len(ids))
+            for episode, place, action in zip(
+                *map(np.ndarray.tolist, np.nonzero(acting)), chosen, strict=True
+            ):
+                done[columns[place]][episode] = action
+        return actions
+
+
+#: WHO in front of a URI, whose own equals signs come after its scheme.
+_WHO = re.compile(r"([^:=?]+)=(.+)", re.S)
+#: What tells the members of a group apart: adversary_0, adversary_1.
+_NUMBER = re.compile(r"[_-]?\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A policy, and the agents that it acts for."""
+
+    who: str  #: as the user wrote it; empty for all that are not named
+    columns: tuple[int, ...]  #: positions of its agents
+    loaded: LoadedPolicy
+
+
+def load_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
+    """The policies of `text`, each loaded for the spaces of its agents."""
+    uris = _uris(text, agents)
+    columns: dict[str, list[int]] = {}
+    for column, name in enumerate(agents.names):
+        who = next((who for who in (name, _group(name), "") if who in uris), None)
+        if who is None:
+            raise PolicyError(
+                f"no policy was given for {name}",
+                hint=f"add --policy {name}=URI, or one for all: --policy URI",
+            )
+        columns.setdefault(who, []).append(column)
+    return [
+        Share(who, tuple(found), load_policy(uris[who], _common_spaces(agents, found), trust))
+        for who, found in columns.items()
+    ]
+
+
+def shared_by_all(agents: Agents, load: Callable[[Spaces], LoadedPolicy]) -> list[Share]:
+    """One policy that acts for all agents, loaded for the spaces that they have in common."""
+    columns = tuple(range(len(agents)))
+    return [Share("", columns, load(_common_spaces(agents, columns)))]
+
+
+def joint_policy(shares: Sequence[Share], agents: Agents, recorded_return: float | None) -> LoadedPolicy:
+    """All of `shares` as one policy."""
+    parts = [(share.loaded, share.columns) for share in shares]
+    named = [(share.who, share.loaded) for share in shares]
+    is_single = len(shares) == 1
+    digests = sorted(f"{who}={loaded.sha256}" for who, loaded in named)
+    return LoadedPolicy(
+        make=lambda: JointPolicy(agents, [(loaded.make(), columns) for loaded, columns in parts]),
+        name=", ".join(f"{who}: {loaded.name}" if who else loaded.name for who, loaded in named),
+        uri=";".join(f"{who}={loaded.uri}" if who else loaded.uri for who, loaded in named),
+        sha256=named[0][1].sha256 if is_single else hashlib.sha256(";".join(digests).encode()).hexdigest(),
+        recorded_return=recorded_return,
+        notes=tuple(dict.fromkeys(note for _, loaded in named for note in loaded.notes)),
+    )
+
+
+def _uris(text: str | None, agents: Agents) -> dict[str, str]:
+    """Who to URI; the empty name stands for all that are not named."""
+    uris: dict[str, str] = {}
+    known = {*agents.names, *map(_group, agents.names)}
+    for part in filter(None, map(str.strip, (text or "").split(";"))):
+        found = _WHO.fullmatch(part)
+        who, uri = (found[1].strip(), found[2].strip()) if found else ("", part)
+        if who and who not in known:
+            raise unknown_name("agent", who, known)
+        if who in uris:
+            raise UsageError(f"two policies were given for {who or 'all agents'}: {uris[who]} and {uri}")
+        uris[who] = uri
+    if not uris:
+        raise PolicyError(
+            "no policy was given",
+            hint="one for all agents: --policy sb3:model.zip; or one for each:"
+            f" --policy {agents.names[0]}=sb3:a.zip --policy {agents.names[-1]}=py:b.py:act",
+        )
+    return uris
+
+
+def _group(name: str) -> str:
+    """The name of an agent without its number."""
+    return _NUMBER.sub("", name) or name
+
+
+def _common_spaces(agents: Agents, columns: Iterable[int]) -> Spaces:
+    """The spaces of all agents at `columns`, which must be equal."""
+    kinds: list[tuple[Spaces, list[str]]] = []
+    for column in columns:
+        spaces = Spaces(agents.observation_spaces[column], agents.action_spaces[column])
+        alike = next((names for known, names in kinds if known == spaces), None)
+        if alike is None:
+            kinds.append((spaces, [agents.names[column]]))
+        else:
+            alike.append(agents.names[column])
+    if len(kinds) > 1:
+        listed = "".join(
+            f"\n  {', '.join(names)}: observations {spaces.observation}, actions {spaces.action}"
+            for spaces, names in kinds
+        )
+        each = " ".join(f"--policy {_short(names)}=URI" for _, names in kinds)
+        raise PolicyError(f"one policy cannot act for agents with different spaces:{listed}", f"give {each}")
+    return kinds[0][0]
+
+
+def _short(names: list[str]) -> str:
+    """What stands for `names` on a command line."""
+    groups = {_group(name) for name in names}
+    return groups.pop() if len(groups) == 1 else names[0]

@@ -1,0 +1,196 @@
+"""Episodes from the environment's own reset, and what they say about policy and oracle."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.interfaces import Frame, Policy, Simulator
+from policyfuzz.core.target import Diagnosis, Level, Target, runner_of
+from policyfuzz.environments.starts import SeedStart
+from policyfuzz.oracles import NONE, Trajectories, Verdicts
+from policyfuzz.oracles.defaults import NominalEpisodes
+from policyfuzz.policies.loaded import LoadedPolicy
+
+#: Episodes that nominal returns are taken from. Their seeds are fixed: the same policy has the same ones.
+EPISODES = 50
+#: Stands for a signal that is missing, since a state must not be NaN.
+_MISSING = -np.inf
+
+
+class _Shown:
+    """A simulator whose states are what the oracle sees, and the reward: executions carry states."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self.signals, self.capacity = simulator.signals, simulator.capacity
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        return self._shown(self._simulator.reset(inputs, seeds))
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        return self._shown(self._simulator.step(actions, rows))
+
+    def _shown(self, frame: Frame) -> Frame:
+        seen = np.column_stack([frame.signals, frame.rewards])
+        seen[np.isnan(seen)] = _MISSING  # info may lack a key, which is no error
+        seen[np.isnan(frame.states).any(axis=1)] = np.nan  # and this is one
+        return replace(frame, states=seen)
+
+
+class _Never:
+    """An oracle that never fires."""
+
+    kinds = ("never",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        nothing = np.full(len(trajectories.lengths), NONE)
+        return Verdicts(nothing, nothing)
+
+
+def nominal_episodes(
+    make_simulator: Callable[[], Simulator], make_policy: Callable[[], Policy], horizon: int
+) -> NominalEpisodes:
+    """What a policy does where a simulator starts from seeds; episodes that could not be run are left out."""
+    names = make_simulator().signals
+    target = Target(
+        "nominal episodes",
+        SeedStart.inputs,
+        lambda: _Shown(make_simulator()),
+        make_policy,
+        _Never(),
+        horizon,
+    )
+    seeds = np.arange(EPISODES, dtype=np.uint64)
+    executions = runner_of(target)(seeds.astype(np.float64)[:, None], seeds)
+    sound = executions[executions.sound]
+    seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
+    last = seen[np.arange(len(sound)), sound.lengths - 1]
+    largest = np.where(_counted(sound)[:, :, None] & (seen != _MISSING), seen, -np.inf).max(axis=1)
+    terminated = last[:, names.index("terminated")] > 0
+    return NominalEpisodes(
+        returns=sound.returns,
+        lengths=sound.lengths,
+        terminated=terminated,
+        truncated=~terminated,
+        info={
+            name.removeprefix("info."): np.where(np.isneginf(column), np.nan, column)
+            for name, column in zip(names, largest.T, strict=False)
+            if "info." in name
+        },
+        last_rewards=last[:, -1],
+        failure=next((error.summary for error in executions.errors.values()), ""),
+    )
+
+
+def _counted(executions: Executions) -> NDArray[np.bool_]:
+    """(n, t) True for what lies within an episode."""
+    return np.arange(executions.states.shape[1]) < executions.lengths[:, None]
+
+
+class RandomActions:
+    """Draws actions from their space: what any oracle of a control task should catch now and then."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+
+    def begin(self, count: int) -> None:
+        self._space.seed(0)
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+        return np.array([self._space.sample() for _ in rows])
+
+
+#: How far below the recorded return, as a share of it and in standard errors, is too far for chance.
+_TOO_FAR, _STANDARD_ERRORS = 0.5, 3.0
+#: Episodes with random actions that tell whether an oracle can fire at all.
+_RANDOM_EPISODES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class GymChecks:
+    """The checks of one target, to be made once it exists."""
+
+    policy: LoadedPolicy
+    random: Callable[[], Policy]  #: acts at random
+    nominal: Callable[[], NominalEpisodes]
+    info_keys: tuple[str, ...]  #: that the oracle looks at
+    has_other_horizon: bool  #: than the environment's own, which the policy was trained with
+    at_random: Callable[[], NominalEpisodes]  #: what random actions earn
+
+    def of(self, target: Target) -> Callable[[Executions], list[Diagnosis]]:
+        """The function that a target is to be given."""
+
+        def check(sound: Executions) -> list[Diagnosis]:
+            recorded, nominal = self.policy.recorded_return, self.nominal()
+            found = [_recorded_return(recorded, nominal, self.has_other_horizon, self.at_random)]
+            found += _missing_keys(self.info_keys, nominal)
+            return found if sound.crashed.any() else [*found, _can_fire(target, self.random)]
+
+        return check
+
+
+def _recorded_return(
+    recorded: float | None,
+    nominal: NominalEpisodes,
+    has_other_horizon: bool,
+    at_random: Callable[[], NominalEpisodes],
+) -> Diagnosis:
+    """Whether the policy earns what its file says it earned in training."""
+    returns = nominal.returns[np.isfinite(nominal.returns)]
+    if len(returns) == 0:
+        said = "no episode from the environment's own reset could be run to a finite return"
+        return Diagnosis("policy", Level.WARNING, said, "look at the errors first")
+    mean, error = float(returns.mean()), float(returns.std() / np.sqrt(len(returns)))
+    said = f"returns {mean:.4g} on average from the environment's own reset"
+    if recorded is None:
+        return Diagnosis("policy", Level.GOOD, f"{said}; its file records nothing to compare with")
+    if has_other_horizon:
+        return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} in training, with another horizon")
+    short = recorded - mean
+    if short > _TOO_FAR * max(abs(recorded), float(returns.std())) and short > _STANDARD_ERRORS * error:
+        # training acts by chance, and the best actions alone may earn less: that is no broken policy
+        is_broken = mean < (float(at_random().returns.mean()) + recorded) / 2
+        return Diagnosis(
+            "policy",
+            Level.UNHEALTHY if is_broken else Level.WARNING,
+            f"{said}, and {recorded:.4g} when it was trained",
+            "are VecNormalize statistics missing (sb3:FILE.zip?normalize=STATS.pkl), a wrapper"
+            " (gym:ENVIRONMENT:wrap=module:Class), or arguments of it (gym:ENVIRONMENT:env.NAME=VALUE)?",
+        )
+    return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} when it was trained")
+
+
+def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagnosis]:
+    """What may be wrong where the oracle looks at keys that `info` never has.
+
+    Some environments have a key only in the step in which it is true, so a missing one may be well spelt.
+    """
+    missing = [key for key in keys if np.isnan(nominal.info[key]).all()]
+    if not missing:
+        return []
+    said = f"info never has {' and '.join(missing)} as a number in {len(nominal)} nominal episodes"
+    hint = "is the key in the oracle spelt as the environment spells it?"
+    return [Diagnosis("oracle keys", Level.WARNING, said, hint)]
+
+
+def _can_fire(target: Target, random: Callable[[], Policy]) -> Diagnosis:
+    """Whether random actions crash, where the policy has not."""
+    run = runner_of(replace(target, policy=random))
+    rng = np.random.default_rng(0)
+    inputs = target.inputs.sample(rng, 4 * _RANDOM_EPISODES)
+    inputs = inputs[target.inputs.is_valid(inputs)][:_RANDOM_EPISODES]
+    crashed = run(inputs, np.arange(len(inputs), dtype=np.uint64)).crashed
+    if crashed.any():
+        said = f"the policy has not crashed yet; random actions crash in {crashed.mean():.0%} of episodes"
+        return Diagnosis("oracle can fire", Level.GOOD, said)
+    return Diagnosis(
+        "oracle can fire",
+        Level.WARNING,
+        f"neither the policy nor random actions crash in {len(inputs)} episodes:"
+        f" can {' or '.join(target.oracle.kinds)} happen at all?",
+        "try another --oracle, or wider bounds with --input",
+    )

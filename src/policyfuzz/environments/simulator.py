@@ -1,0 +1,333 @@
+"""Steps many environment objects in lock-step, each started where it is told."""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.errors import CannotRender, PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.extras import install_hint
+from policyfuzz.core.interfaces import (
+    ENDLESS,
+    HUNG,
+    NUMBERS,
+    RAISED,
+    STATE,
+    EpisodeError,
+    Frame,
+    traceback_text,
+)
+from policyfuzz.environments.spaces import ActionReader, Observations, ObservationTable
+from policyfuzz.environments.starts import FirstObservation, Start
+from policyfuzz.environments.watchdog import NoAnswer, Watchdog
+
+#: Words of a failing renderer that tell that OpenGL is not there.
+_OPENGL = ("OpenGL", "glGetError", "EGL", "GLFW")
+
+
+def prepare_headless() -> None:
+    """Have MuJoCo and pygame draw without a screen, where the user has not said how."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")
+
+
+def picture_of(env: Any) -> NDArray[np.uint8]:
+    """What `env` draws of itself (height, width, 3)."""
+    prepare_headless()
+    try:
+        picture = env.render()
+    except Exception as error:  # every renderer has its own
+        text = f"{type(error).__name__}: {error}"
+        raise CannotRender(f"the environment cannot draw itself: {text}", _hint(text)) from error
+    pixels = np.asarray(picture)
+    if pixels.dtype.kind not in "biuf":
+        raise CannotRender(f"the environment cannot draw itself: render() gave {type(picture).__name__}")
+    return pixels
+
+
+def _hint(text: str) -> str:
+    if any(word in text for word in _OPENGL):
+        return (
+            "MuJoCo draws without a screen by EGL or OSMesa: install libegl1 and libgl1-mesa-dri,"
+            " or libosmesa6 and set MUJOCO_GL=osmesa"
+        )
+    return install_hint("gym") if "pygame" in text else ""
+
+
+#: How far what is read back may be from what was set, relative to it and at least to one: environments
+#: that keep their state in single precision round it.
+_TOLERANCE = 1e-5
+
+
+class StateNotKept(Exception):
+    """An environment does not start where it was told to."""
+
+
+class Seat:
+    """An environment whose innermost `reset` is replaced by one that starts from an input.
+
+    Wrappers are outside of that, so they see the first observation of the episode that is really run.
+    """
+
+    def __init__(self, env: Any, start: Start) -> None:
+        self.env = env
+        self._base = env.unwrapped
+        self._own_reset = self._base.reset
+        self._start = start
+        self._values = np.empty(0)
+        self._seed = 0
+        self._is_beginning = False
+        try:
+            self._base.reset = self._begin
+        except AttributeError as error:
+            raise UsageError(
+                f"the reset of {type(self._base).__name__} cannot be replaced: {error}",
+                hint="its class must allow attributes (no __slots__)",
+            ) from error
+
+    def reset(self, values: NDArray[np.float64], seed: int) -> FirstObservation:
+        """Start an episode at `values` (d,)."""
+        self._values, self._seed = values, seed
+        observation, info = self.env.reset(seed=seed)
+        return observation, info
+
+    def _begin(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> FirstObservation:
+        if self._is_beginning:  # a reset that calls itself, to draw again until it likes what it has drawn
+            again: FirstObservation = self._own_reset(seed=seed, options=options)
+            return again
+        self._is_beginning = True
+        try:
+            first = self._start.begin(self._base, self._own_reset, self._values, self._seed)
+        finally:
+            self._is_beginning = False
+        self._compare(self._start.read(self._base))
+        return first
+
+    def _compare(self, read: NDArray[np.float64]) -> None:
+        """Refuse a start that is not the one that was asked for."""
+        wanted = self._values
+        differs = np.abs(read - wanted) > _TOLERANCE * np.maximum(np.abs(wanted), 1.0)  # not where NaN
+        if differs.any():
+            where = int(differs.argmax())
+            name = self._start.inputs.names[where]
+            raise StateNotKept(f"{name} was set to {wanted[where]:.9g} and reads back as {read[where]:.9g}")
+
+
+#: Turns actions (m, ...) of a policy into one for each of m environments.
+ActionsReader = Callable[[Any, int], Sequence[Any]]
+
+#: Seeds of environments: many still hand them to generators that take no larger ones.
+SEEDS = 2**31
+
+#: Signals that every environment has; values of `info` follow.
+TERMINATED, TRUNCATED, OUT_OF_SPACE = "terminated", "truncated", "out_of_space"
+
+
+class GymSimulator:
+    """n environment objects, reset by `start` and stepped together.
+
+    An environment that raises, gives NaN or does not answer ends its own episode with an error, and is
+    thrown away.
+    """
+
+    capacity: ClassVar[int | None] = None
+
+    def __init__(
+        self,
+        make: Callable[[], Any],
+        start: Start,
+        info_keys: Collection[str] = (),
+        *,
+        endless_after: int | None = None,
+        is_fresh: bool = False,
+        watches_space: bool = False,
+        may_be_infinite: bool = False,
+        patience_seconds: float | None = 60.0,
+    ) -> None:
+        """`make` gives an environment with all its wrappers.
+
+        `endless_after` is the number of steps at which an episode that has not ended is an error, for
+        environments without a limit of their own; `is_fresh` makes a new object for every episode;
+        `may_be_infinite` passes infinite observations on, which a network turns into NaN.
+        """
+        self.signals = (TERMINATED, TRUNCATED, OUT_OF_SPACE, *(f"info.{key}" for key in info_keys))
+        self._make, self._start, self._info_keys = make, start, tuple(info_keys)
+        self._endless_after, self._is_fresh, self._watches_space = endless_after, is_fresh, watches_space
+        self._may_be_infinite = may_be_infinite
+        self._watchdog = Watchdog(patience_seconds)
+        first = Seat(make(), start)
+        self._seats: list[Seat | None] = [first]
+        self._observations, self._actions = self._readers(first.env)
+        self._time = 0
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        self._time = 0
+        self._seats += [None] * (len(inputs) - len(self._seats))
+        table = self._table(len(inputs))
+        given = zip(inputs, (seeds % SEEDS).tolist(), strict=True)
+        with self._watchdog:
+            for row, (values, seed) in enumerate(given):
+                try:
+                    observation, info = self._seat(row).reset(values, seed)
+                    table.begin(row, observation, info, self._info_keys)
+                except PolicyFuzzError:
+                    raise
+                except (Exception, SystemExit) as error:
+                    table.fail(row, self._failed(row, error))
+                self._watchdog.beats += 1
+        return self._frame(table, np.arange(len(inputs)))
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        self._time += 1
+        table = self._table(len(rows))
+        chosen = self._actions(actions, len(rows))
+        with self._watchdog:
+            for position, (row, action) in enumerate(zip(rows.tolist(), chosen, strict=True)):
+                try:
+                    seat = self._seats[row]
+                    assert seat is not None
+                    table.put(position, *_five(seat.env.step(action)), self._info_keys)
+                except PolicyFuzzError:
+                    raise
+                except (Exception, SystemExit) as error:
+                    table.fail(position, self._failed(row, error))
+                self._watchdog.beats += 1
+        return self._frame(table, rows)
+
+    def _readers(self, env: Any) -> tuple[Observations, ActionsReader]:
+        """What keeps observations of such environments, and what reads actions for them."""
+        return ObservationTable(env.observation_space), ActionReader(env.action_space)
+
+    def _table(self, count: int) -> "StepTable":
+        """An empty table for what `count` environments give in one step."""
+        return StepTable(count, self._observations, self.signals)
+
+    def _seat(self, row: int) -> Seat:
+        seat = self._seats[row]
+        if seat is None or self._is_fresh:
+            self._throw_away(row)
+            seat = self._seats[row] = Seat(self._made(), self._start)
+        return seat
+
+    def _made(self) -> Any:
+        """A further environment. One has been made before, so what goes wrong now costs one episode."""
+        try:
+            return self._make()
+        except TargetCodeError as error:
+            raise error.__cause__ or error from None
+
+    def _throw_away(self, row: int) -> None:
+        """Close the environment at `row`, if there is one, whatever state it is in."""
+        seat, self._seats[row] = self._seats[row], None
+        if seat is not None:
+            with suppress(Exception, SystemExit):  # it has failed already, or has done its work
+                seat.env.close()
+
+    def _failed(self, row: int, error: BaseException) -> EpisodeError:
+        """What to say of an environment that raised `error`; it is not used again."""
+        self._throw_away(row)
+        if isinstance(error, StateNotKept):
+            return EpisodeError(STATE, self._time, str(error))
+        kind = HUNG if isinstance(error, NoAnswer) else RAISED
+        return EpisodeError(kind, self._time, traceback_text(error))
+
+    def _frame(self, table: "StepTable", rows: NDArray[np.int64]) -> Frame:
+        sound = np.ones(len(rows), np.bool_)
+        sound[list(table.errors)] = False
+        broken = sound & self._observations.is_broken(table.observations, self._may_be_infinite)
+        for position in np.flatnonzero(broken).tolist():
+            text = f"the observation has a NaN or infinite number in it at step {self._time}"
+            table.fail(position, EpisodeError(NUMBERS, self._time, text))
+        sound &= ~broken
+        ended = (table.signals[:, 0] + table.signals[:, 1]) > 0
+        if self._time == self._endless_after:
+            for position in np.flatnonzero(~ended & sound).tolist():
+                text = f"the episode has not ended after {self._time} steps, and has no limit of its own"
+                table.fail(position, EpisodeError(ENDLESS, self._time, text))
+        if self._watches_space:
+            table.signals[:, 2] = self._observations.is_outside(table.observations)
+        ended[list(table.errors)] = True
+        return Frame(
+            observations=table.observations,
+            states=self._observations.states(table.observations),
+            signals=table.signals,
+            rewards=table.rewards,
+            ended=ended,
+            errors=table.errors,
+        )
+
+
+def _five(result: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What a step gave, if it is what Gymnasium's gives."""
+    if len(result) != 5:
+        raise ValueError(
+            f"step gave {len(result)} values, expected 5: observation, reward, terminated, truncated, info"
+        )
+    observation, reward, terminated, truncated, info = result
+    return observation, reward, terminated, truncated, info
+
+
+class RenderedGymSimulator(GymSimulator):
+    """Environments that were made with pictures."""
+
+    _picture = np.zeros((400, 600, 3), np.uint8)
+
+    def render(self, row: int) -> NDArray[np.uint8]:
+        """The environment's own picture of episode `row`; the last one where it has ended in an error."""
+        seat = self._seats[row]
+        if seat is not None:
+            self._picture = picture_of(seat.env)
+        return self._picture
+
+
+class StepTable:
+    """What m environments gave in one step."""
+
+    def __init__(self, count: int, observations: Observations, signals: Sequence[str]) -> None:
+        self._table = observations
+        self.observations = observations.empty(count)
+        self.signals = np.zeros((count, len(signals)))
+        self.rewards = np.zeros(count)
+        self.errors: dict[int, EpisodeError] = {}
+
+    def begin(self, row: int, observation: Any, info: dict[str, Any], info_keys: Sequence[str]) -> None:
+        """Write what the reset of an environment gave into row `row`."""
+        self.put(row, observation, 0.0, False, False, info, info_keys)
+
+    def put(
+        self,
+        row: int,
+        observation: Any,
+        reward: Any,
+        terminated: Any,
+        truncated: Any,
+        info: dict[str, Any],
+        info_keys: Sequence[str],
+    ) -> None:
+        """Write what a step of an environment gave into row `row`."""
+        self._table.put(self.observations, row, observation)
+        self.rewards[row] = reward
+        if terminated or truncated:
+            # a limit that is reached in the very step in which the episode ends by itself has cut nothing
+            self.signals[row, 0], self.signals[row, 1] = bool(terminated), not terminated
+        for column, key in enumerate(info_keys, start=3):
+            self.signals[row, column] = as_number((info or {}).get(key))
+
+    def fail(self, row: int, error: EpisodeError) -> None:
+        """Note that row `row` has ended in an `error`; its numbers mean nothing."""
+        self.errors[row] = error
+        self.rewards[row] = 0.0
+        self.observations[row] = self._table.empty(1)[0]
+
+
+def as_number(value: Any) -> float:
+    """A value of `info` as a number, NaN where it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")

@@ -1,0 +1,212 @@
+"""Observations and actions of many episodes, as the spaces of their environment want them."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.errors import PolicyError
+
+
+class ActionReader:
+    """Turns actions (m, ...) of a policy into m actions of `space`, or says what is wrong with them."""
+
+    def __init__(self, space: Any) -> None:
+        from gymnasium import spaces
+
+        self._space = space
+        self._shape = space.shape
+        self._is_discrete = isinstance(space, spaces.Discrete)
+        self._is_known = isinstance(
+            space, spaces.Discrete | spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary
+        )
+
+    def __call__(self, actions: Any, count: int) -> Sequence[Any]:
+        """One action for each of `count` episodes."""
+        if not self._is_known:  # nothing is known about its shape; the environment will say
+            return list(actions)
+        given = np.asarray(actions)
+        if self._is_discrete and given.shape == (count, 1):
+            given = given[:, 0]
+        if given.shape != (count, *self._shape):
+            raise self._unfit(f"have shape {given.shape}, expected {(count, *self._shape)}")
+        if given.dtype.kind not in "fiub" or not np.isfinite(given).all():
+            raise self._unfit("have values that are NaN, infinite or no numbers")
+        if self._is_discrete:
+            return self._whole(given)
+        return list(given.astype(self._space.dtype, copy=False))
+
+    def _whole(self, given: NDArray[Any]) -> Sequence[Any]:
+        low, high = int(self._space.start), int(self._space.start + self._space.n)
+        if not ((given >= low) & (given < high) & (given == np.floor(given))).all():
+            raise self._unfit(f"are not whole numbers from {low} to {high - 1}")
+        return list(given.astype(self._space.dtype, copy=False))
+
+    def _unfit(self, what: str) -> PolicyError:
+        return PolicyError(
+            f"the policy's actions {what}, for action space {self._space}",
+            hint="does this policy belong to this environment?",
+        )
+
+
+#: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
+_MOST_STATE_NUMBERS = 64
+#: Numbers of an image that a sketch is made of at most, drawn once: neighbours say much the same.
+_MOST_SKETCHED = 4096
+
+
+def row_type(space: Any) -> np.dtype[Any]:
+    """The type of one observation: a sub-array, a record of the parts of a Dict or Tuple, or any object."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        return np.dtype([(str(name), row_type(part)) for name, part in parts])
+    if isinstance(space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
+        return np.dtype((space.dtype, space.shape))
+    return np.dtype(object)
+
+
+class Observations(Protocol):
+    """Keeps observations of m episodes in one array, and tells about them."""
+
+    def empty(self, count: int) -> NDArray[Any]:
+        """An array for `count` observations, all zero."""
+        ...
+
+    def put(self, table: NDArray[Any], row: int, observation: Any) -> None:
+        """Write `observation` into `table`; refuse one that is not of this space's shape."""
+        ...
+
+    def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
+        """(m, k) the observations as numbers for the density."""
+        ...
+
+    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
+        """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""
+        ...
+
+    def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
+        """(m,) True where an observation is not in its space."""
+        ...
+
+
+class ObservationTable:
+    """Puts single observations of `space` into arrays of m of them, and tells about those."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+        self._type = row_type(space)
+        self._shape = self._type.shape
+        self._is_record = self._type.names is not None
+        numbers = _count(self._type)
+        self._has_floats = _has_floats(self._type)
+        self._sketch = _Sketch(numbers) if numbers > _MOST_STATE_NUMBERS else None
+
+    def empty(self, count: int) -> NDArray[Any]:
+        """An array for `count` observations, all zero."""
+        return np.zeros(count, self._type)
+
+    def put(self, table: NDArray[Any], row: int, observation: Any) -> None:
+        """Write `observation` into `table`; refuse one that is not of this space's shape."""
+        if self._is_record:
+            table[row] = _as_record(observation, self._type)
+            return
+        if np.shape(observation) != self._shape and self._type.kind != "O":
+            raise ValueError(
+                f"an observation has shape {np.shape(observation)}, its space says {self._shape}"
+            )
+        table[row] = observation
+
+    def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
+        """(m, k) the observations as numbers for the density; infinite ones are made large."""
+        flat = _flat(table, None if self._sketch is None else self._sketch.chosen)
+        if self._has_floats and np.isinf(flat).any():
+            flat = np.nan_to_num(flat, nan=np.nan, posinf=1e9, neginf=-1e9)
+        return flat if self._sketch is None else self._sketch(flat)
+
+    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
+        """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""
+        if not self._has_floats:
+            return np.zeros(len(table), np.bool_)
+        flat = _flat(table)
+        return np.asarray((np.isnan(flat) if may_be_infinite else ~np.isfinite(flat)).any(axis=1))
+
+    def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
+        """(m,) True where an observation is not in its space."""
+        if hasattr(self._space, "low") and not self._is_record:
+            axes = tuple(range(1, table.ndim))
+            return np.asarray(((table < self._space.low) | (table > self._space.high)).any(axis=axes))
+        return np.array([not self._space.contains(_as_observation(row, self._space)) for row in table])
+
+
+def _as_record(observation: Any, kind: np.dtype[Any]) -> Any:
+    """`observation`, a mapping or sequence, as a value of the record type `kind`."""
+    record = np.zeros((), kind)
+    for position, (name, (wanted, *_)) in enumerate((kind.fields or {}).items()):
+        part = observation[name] if isinstance(observation, dict) else observation[position]
+        if wanted.names is not None:
+            record[name] = _as_record(part, wanted)
+        elif wanted.kind != "O" and np.shape(part) != wanted.shape:
+            raise ValueError(f"{name} of an observation has shape {np.shape(part)}, not {wanted.shape}")
+        else:
+            record[name] = part
+    return record
+
+
+def _as_observation(row: Any, space: Any) -> Any:
+    """One row of a table as the environment gave it."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict):
+        return {name: _as_observation(row[name], part) for name, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_as_observation(row[str(i)], part) for i, part in enumerate(space.spaces))
+    return row
+
+
+def _count(kind: np.dtype[Any]) -> int:
+    """Numbers in one observation of the type."""
+    if kind.names is not None and kind.fields is not None:
+        return sum(_count(kind.fields[name][0]) for name in kind.names)
+    return 0 if kind.base.kind == "O" else int(np.prod(kind.shape, dtype=np.int64))
+
+
+def _has_floats(kind: np.dtype[Any]) -> bool:
+    """True where an observation of the type can hold NaN."""
+    if kind.names is not None and kind.fields is not None:
+        return any(_has_floats(kind.fields[name][0]) for name in kind.names)
+    return kind.base.kind == "f"
+
+
+def _flat(table: NDArray[Any], chosen: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """(m, k) all numbers of the observations, or the `chosen` ones."""
+    if table.dtype.names is not None:
+        flat = np.concatenate([_flat(table[name]) for name in table.dtype.names], axis=1)
+        return flat if chosen is None else flat[:, chosen]
+    if table.dtype.kind == "O":
+        return np.empty((len(table), 0))
+    rows = table.reshape(len(table), -1)
+    return (rows if chosen is None else rows[:, chosen]).astype(np.float64)
+
+
+class _Sketch:
+    """A fixed random sketch: every number is added to, or taken from, one of a few sums.
+
+    It keeps distances about as they are, and unlike a matrix product it gives a row the same bits
+    whatever the other rows are.
+    """
+
+    def __init__(self, numbers: int) -> None:
+        self.size = _MOST_STATE_NUMBERS // 2
+        rng = np.random.default_rng(numbers)
+        self.chosen = rng.permutation(numbers)[:_MOST_SKETCHED]
+        count = len(self.chosen)
+        self._signs = rng.choice([-1.0, 1.0], count)
+        self._starts = np.linspace(0, count, self.size, endpoint=False).astype(np.int64)
+        self._scale = np.sqrt(self.size / count)
+
+    def __call__(self, flat: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(m, size) of the `chosen` numbers `flat` (m, k)."""
+        return np.asarray(np.add.reduceat(flat * self._signs, self._starts, axis=1) * self._scale)

@@ -1,1 +1,0 @@
-"""Where episodes are run."""

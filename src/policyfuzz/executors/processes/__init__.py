@@ -1,1 +1,0 @@
-"""Workers that are processes of this machine."""

@@ -1,1 +1,0 @@
-"""Workers on the machines of a Ray cluster."""

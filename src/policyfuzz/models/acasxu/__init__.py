@@ -1,1 +1,0 @@
-"""The shipped ACAS Xu networks; CARD.md says how they were made."""

@@ -1,1 +1,0 @@
-"""The shipped BipedalWalker network; CARD.md says how it was made."""

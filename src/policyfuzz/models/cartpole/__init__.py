@@ -1,1 +1,0 @@
-"""The shipped CartPole policy; CARD.md says how it was made."""

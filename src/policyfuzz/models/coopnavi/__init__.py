@@ -1,1 +1,0 @@
-"""The shipped actors of cooperative navigation; CARD.md says how they were made."""

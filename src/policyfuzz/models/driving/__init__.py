@@ -1,1 +1,0 @@
-"""The shipped driver; CARD.md says how it was made."""

@@ -1,1 +1,0 @@
-"""The shipped LunarLander policy; CARD.md says how it was made."""

@@ -1,0 +1,207 @@
+"""Perceptrons in .npz files: those that come with the package, and arrays that were written by hand.
+
+    npz:FILE           a network from the observation to the action, or to scores of actions
+    npz:FILE?rescale   outputs lie between -1 and 1 and are stretched to the bounds of the actions
+
+Either the format of `policies/npz_weights.py`, or one that is easily written by hand, with for each layer
+weights and bias, as W0, b0, W1, b1, ... or under names such as `0.weight` and `0.bias` in their order:
+
+    np.savez("policy.npz", W0=..., b0=..., W1=..., b1=..., activation="tanh")
+    np.savez("policy.npz", **{name: value.numpy() for name, value in model.state_dict().items()})
+
+Weights are (in, out), or (out, in) if only that fits; where both fit, `weight` means (out, in) as in PyTorch.
+`activation` is that of the hidden layers (relu if it is not told), `output` that of the last one (linear).
+"""
+
+import math
+import re
+import zipfile
+from collections.abc import Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.errors import PolicyError
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.policies.network import Network, NetworkPolicy, settle
+from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
+from policyfuzz.policies.views import WRAPPER_HINT, View, views
+
+
+def shipped(name: str) -> Traversable:
+    """The file of a model that comes with the package, such as acasxu/networks.npz."""
+    return resources.files("policyfuzz.models").joinpath(name)
+
+
+def read_npz(file: Traversable) -> MlpBank:
+    """The networks in `file`: parameters (networks, p), sizes, and the names of the activations if not ReLU.
+
+    `hidden` and `output` name the activation of the hidden layers and of the last one.
+    """
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+            parameters, widths = archive["parameters"], archive["sizes"]
+            if parameters.dtype.kind not in "fiu" or widths.dtype.kind not in "iu":
+                raise ValueError(f"parameters are {parameters.dtype} and sizes {widths.dtype}")
+            sizes = tuple(int(size) for size in widths)
+            hidden, output = (
+                str(archive[name]) if name in archive else default
+                for name, default in (("hidden", "relu"), ("output", "linear"))
+            )
+            return MlpBank.from_parameters(parameters, sizes, hidden, output)
+    except FileNotFoundError as error:
+        raise PolicyError(f"no file {str(file)!r} with networks") from error
+    except (OSError, ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise PolicyError(
+            f"{file.name} holds no networks: {error}",
+            hint="expected an .npz file with numbers: parameters (networks, p) and whole sizes",
+        ) from error
+
+
+def write_npz(path: Path, bank: MlpBank) -> None:
+    """Write `bank` into `path`, weights as float32."""
+    np.savez_compressed(
+        path,
+        parameters=bank.parameters.astype(np.float32),
+        sizes=np.array(bank.sizes, np.int64),
+        hidden=bank.activations[0] if len(bank.activations) > 1 else "relu",
+        output=bank.activations[-1],
+    )
+
+
+#: W0, weight_0, kernel0 and so on: what it is, and of which layer.
+_NUMBERED = re.compile(r"(w|weight|weights|kernel|b|bias)_?(\d+)", re.IGNORECASE)
+#: 0.weight, policy_net.2.bias, layer/kernel and so on: of which layer, and what it is.
+_NAMED = re.compile(r"(.+)[./](weight|kernel|bias)", re.IGNORECASE)
+_SETTINGS = ("activation", "hidden", "output")
+_FORMAT = "expected W0, b0, W1, b1, ..., or 0.weight, 0.bias, 2.weight, ...; and activation, a name"
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def is_plain(path: Path) -> bool:
+    """True unless the archive is in the format of this package."""
+    with np.load(path, allow_pickle=False) as archive:
+        return not {"parameters", "sizes"} <= set(archive.files)
+
+
+def read_layers(path: Path, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
+    """The network in `path`, and what had to be assumed; its input should be one of `widths` wide."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError) as error:
+        raise PolicyError(f"{path.name} holds no plain arrays: {error}", hint=_FORMAT) from error
+    settings = {name: str(arrays.pop(name)) for name in _SETTINGS if name in arrays}
+    weights, biases, is_torch = _sorted_out(path.name, arrays)
+    layers = _oriented(path.name, weights, biases, widths, is_torch)
+    hidden = settings.get("activation", settings.get("hidden"))
+    notes = (
+        ()
+        if hidden or len(layers) == 1
+        else ("hidden layers are taken as relu: no `activation` in the file",)
+    )
+    return MlpBank.from_layers([layers], hidden or "relu", settings.get("output", "linear")), notes
+
+
+def _sorted_out(name: str, arrays: Arrays) -> tuple[list[NDArray[Any]], list[NDArray[Any] | None], bool]:
+    """Weights and biases of the layers in their order, and whether they are named as by PyTorch."""
+    layers: dict[str, dict[str, NDArray[Any]]] = {}
+    is_torch = False
+    for key, array in arrays.items():
+        numbered, named = _NUMBERED.fullmatch(key), _NAMED.fullmatch(key)
+        if (numbered is None and named is None) or array.dtype.kind not in "fiu":
+            raise PolicyError(f"{name} has an array {key!r} ({array.dtype}) that is no layer", hint=_FORMAT)
+        kind, layer = numbered.groups() if numbered else reversed(named.groups())  # type: ignore[union-attr]
+        is_torch = is_torch or kind.lower() == "weight"
+        layers.setdefault(layer, {})[kind[0].lower()] = array
+    names = sorted(layers, key=int) if all(key.isdigit() for key in layers) else list(layers)
+    ordered = [layers[key] for key in names]
+    weights = [layer.get("w", layer.get("k")) for layer in ordered]
+    present = [array for array in weights if array is not None and array.ndim == 2]
+    if not ordered or len(present) < len(ordered):
+        shapes = ", ".join(f"{key} {array.shape}" for key, array in arrays.items())
+        raise PolicyError(f"{name} has layers without a weight matrix: {shapes or 'nothing'}", hint=_FORMAT)
+    return present, [layer.get("b") for layer in ordered], is_torch
+
+
+def _oriented(
+    name: str,
+    weights: list[NDArray[Any]],
+    biases: list[NDArray[Any] | None],
+    widths: set[int],
+    is_torch: bool,
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """The layers with weights (in, out): all as stored, or all turned round."""
+    ways = [weights, [matrix.T for matrix in weights]]
+    fitting = [way for way in (reversed(ways) if is_torch else ways) if _chains(way, biases)]
+    if not fitting:
+        shapes = ", ".join(
+            f"{matrix.shape} and {'no bias' if bias is None else bias.shape}"
+            for matrix, bias in zip(weights, biases, strict=True)
+        )
+        raise PolicyError(f"the layers of {name} do not fit together: {shapes}", hint=_FORMAT)
+    chosen = next((way for way in fitting if way[0].shape[0] in widths), fitting[0])
+    zeros = [np.zeros(matrix.shape[1]) for matrix in chosen]
+    ready = [zero if bias is None else bias for zero, bias in zip(zeros, biases, strict=True)]
+    return list(zip(chosen, ready, strict=True))
+
+
+def _chains(weights: list[NDArray[Any]], biases: list[NDArray[Any] | None]) -> bool:
+    outputs = [matrix.shape[1] for matrix in weights]
+    inputs = [matrix.shape[0] for matrix in weights]
+    fits = all(bias is None or bias.shape == (width,) for bias, width in zip(biases, outputs, strict=True))
+    return fits and inputs[1:] == outputs[:-1]
+
+
+_OPTIONS = {"rescale": "outputs to the bounds of the actions"}
+
+
+def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
+    """The network in the file that `rest` names."""
+    address = Address.parse("npz", rest, _OPTIONS)
+    path = address.file()
+    if scheme_of(path) != "npz":
+        raise not_a_file_of("npz", path, "not a numpy archive")
+    found = views(spaces.observation)
+    widths = {math.prod(view.shape) for view in found}
+    bank, notes = read_layers(path, widths) if is_plain(path) else (read_npz(path), ())
+    view = _view(bank, found, spaces, path.name)
+    network = _network(bank, view, "rescale" in address.options, notes)
+    network = settle(network, spaces, path.name)
+    return LoadedPolicy(
+        make=lambda: NetworkPolicy(network, spaces),
+        name=f"npz:{path.name}",
+        uri=address.uri(path),
+        sha256=address.sha256(path.read_bytes()),
+        notes=network.notes,
+    )
+
+
+def _view(bank: MlpBank, found: tuple[View, ...], spaces: Spaces, name: str) -> View:
+    if len(bank.parameters) != 1:
+        raise PolicyError(f"{name} holds {len(bank.parameters)} networks, expected 1")
+    for view in found:
+        if view.fits([bank.sizes[0]]):
+            return view
+    raise PolicyError(
+        f"the network in {name} takes {bank.sizes[0]} numbers, and an observation is {spaces.observation}",
+        hint=WRAPPER_HINT,
+    )
+
+
+def _network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]) -> Network:
+    def run(block: NDArray[Any]) -> tuple[NDArray[Any]]:
+        return (bank(block, np.zeros(len(block), np.int64)),)
+
+    def layout(observations: NDArray[Any]) -> NDArray[Any]:
+        return view.convert(observations).reshape(len(observations), bank.sizes[0]).astype(np.float64)
+
+    notes = (*notes, view.note) if view.note else notes
+    may_squash = bank.activations[-1] == "tanh"
+    return Network(run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash)

@@ -1,0 +1,294 @@
+"""Networks in ONNX files, run by onnxruntime.
+
+    onnx:FILE                      a network from the observation to the action, or to scores of actions
+    onnx:FILE?output=NAME          the actions are in this output
+    onnx:FILE?state=IN:OUT,IN:OUT  inputs that are memory, and the outputs with their next value
+    onnx:FILE?rescale              outputs lie between -1 and 1 and are stretched to the bounds of the
+                                   actions, as needed for the actors of SAC, TD3 and DDPG
+
+Inputs that are named like the keys of a dictionary of observations get these. Memory (`h_in` and `h_out`,
+`hidden` and `hidden_out`, `h0` and `hn`) starts at zero and is kept for each episode. The file is data, and
+no code in it is run: it needs no trust.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core import extras
+from policyfuzz.core.errors import PolicyError
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.network import BLOCK_ROWS, Arrays, Network, NetworkPolicy, settle, with_copies
+from policyfuzz.policies.onnx_signature import Port, Signature, read_signature
+from policyfuzz.policies.uri import Address, not_a_file_of
+from policyfuzz.policies.views import WRAPPER_HINT, View, views
+
+
+class Session:
+    """Runs a network, and is pickled as the bytes of that; gives the same bits in every run."""
+
+    def __init__(self, content: bytes) -> None:
+        """`content` is a whole network in the format of ONNX."""
+        runtime = extras.load("onnxruntime", "onnx")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.execution_mode = runtime.ExecutionMode.ORT_SEQUENTIAL
+        options.use_deterministic_compute = True
+        options.log_severity_level = 4  # what goes wrong is raised as well
+        self._content = content
+        self._session = runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+    def __reduce__(self) -> Any:
+        return Session, (self._content,)
+
+    def get_inputs(self) -> list[Any]:
+        """Ports, as onnxruntime describes them."""
+        return list(self._session.get_inputs())
+
+    def get_outputs(self) -> list[Any]:
+        """Ports, as onnxruntime describes them."""
+        return list(self._session.get_outputs())
+
+    def run(self, outputs: list[str], feed: dict[str, Any]) -> list[Any]:
+        """The values of `outputs` where inputs are as in `feed`."""
+        return list(self._session.run(outputs, feed))
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An input of the graph, and how the rows of a block get into it."""
+
+    port: Port
+    axis: int | None  #: of the rows; None if it takes one row, without an axis for it that must be known
+    shape: tuple[int, ...]  #: of one row
+    rows: int | None  #: it insists on; None for any number
+
+    def fill(self, block: NDArray[Any]) -> NDArray[Any]:
+        """What the input is given for `block` (rows, *shape)."""
+        filled = block[0] if self.axis is None else np.moveaxis(block, 0, self.axis)
+        return np.ascontiguousarray(filled, self.port.dtype)
+
+    def rows_of(self, output: NDArray[Any]) -> NDArray[Any]:
+        """The next value (rows, *shape) of this memory, taken from `output`."""
+        found = output[None] if self.axis is None else np.moveaxis(output, self.axis, 0)
+        if found.shape[1:] != self.shape:
+            raise PolicyError(
+                f"memory {self.port.name!r} of the network has shape {self.shape} for an episode,"
+                f" and its next value {found.shape[1:]}",
+                hint="name the right pairs: ?state=INPUT:OUTPUT,INPUT:OUTPUT",
+            )
+        return found
+
+
+def as_network(session: Any, signature: Signature, space: Any, rescale: bool) -> Network:
+    """The graph in `session` as a network that takes observations of `space`."""
+    observed, layouts, notes = [], [], list(signature.notes)
+    shared = {port.shape[axis] for port, _ in signature.states for axis in port.free_axes}
+    for key, port in signature.observations.items():
+        slot, view = _observation_slot(port, space if key is None else space.spaces[key], shared)
+        observed.append(slot)
+        layouts.append(_layout(key, view, slot))
+        notes += [view.note] if view.note else []
+    batch_names = {
+        slot.port.shape[slot.axis] for slot in observed if slot.axis is not None and slot.port.shape
+    }
+    rows = _common_rows(observed)
+    states = [_state_slot(port, batch_names, rows) for port, _ in signature.states]
+    if rows is None and any(slot.axis is None for slot in states):
+        rows = 1
+    outputs = [signature.action, *(name for _, name in signature.states)]
+    zeros = tuple(np.zeros(slot.shape, slot.port.dtype) for slot in states)
+    run = _runner(session, observed, states, outputs)
+    if rows is None:
+        return Network(run, tuple(layouts), zeros, BLOCK_ROWS, rescale, tuple(notes))
+    notes.append(f"was exported for {rows} row(s) at once, which is slow: leave the size of the batch open")
+    return Network(with_copies(run, rows), tuple(layouts), zeros, 1, rescale, tuple(notes))
+
+
+def _observation_slot(port: Port, space: Any, shared: set[Any]) -> tuple[Slot, View]:
+    """How observations of `space` get into `port`; `shared` are names of axes that memory has as well."""
+    found = views(space)
+    if not port.shape and found:  # nothing is known about it
+        return Slot(port, 0, found[0].shape, None), found[0]
+    named = [axis for axis in port.free_axes if port.shape[axis] in shared and port.shape[axis] is not None]
+    axis = named[0] if named else 0 if 0 in port.free_axes else None
+    ways = [(axis, None)] if axis is not None else [(None, 1), (0, port.sizes[0])]
+    for axis, rows in ways:
+        sizes = [size for number, size in enumerate(port.sizes) if number != axis]
+        for view in found:
+            if view.fits(sizes):
+                return Slot(port, axis, _filled(sizes, view.shape), rows), view
+    raise PolicyError(
+        f"the network takes {port}, and an observation is {space}", hint=_misfit_hint(port, found)
+    )
+
+
+def _filled(sizes: Sequence[int | None], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`sizes` with the sizes of `shape` where they are free; the two fit."""
+    known = (*(1 for _ in sizes), *shape)[-len(sizes) :] if sizes else ()
+    return tuple(have if size is None else size for size, have in zip(sizes, known, strict=True))
+
+
+def _misfit_hint(port: Port, found: tuple[View, ...]) -> str:
+    """Several observations in a row are the usual reason, and can be told from the size."""
+    size = math.prod(size or 1 for size in port.sizes)
+    one = math.prod(found[0].shape) if found else 0
+    if one and size > one and size % one == 0:
+        return (
+            f"{size} is {size // one} times {one}: was it trained with FrameStackObservation? {WRAPPER_HINT}"
+        )
+    return WRAPPER_HINT
+
+
+def _layout(key: str | None, view: View, slot: Slot) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    def convert(observations: NDArray[Any]) -> NDArray[Any]:
+        part = observations if key is None else observations[key]
+        return view.convert(part).reshape(len(part), *slot.shape)
+
+    return convert
+
+
+def _common_rows(slots: Sequence[Slot]) -> int | None:
+    """The number of rows that all of `slots` insist on, None for any."""
+    fixed = {slot.rows for slot in slots if slot.rows is not None}
+    if len(fixed) > 1:
+        raise PolicyError(
+            f"inputs of the network were exported for {sorted(fixed)} rows at once",
+            hint="export it with one number",
+        )
+    return fixed.pop() if fixed else None
+
+
+def _state_slot(port: Port, batch_names: set[Any], rows: int | None) -> Slot:
+    """How memory gets into `port`: on the axis named like that of the observations, or the only free one."""
+    free = port.free_axes
+    named = [axis for axis in free if port.shape[axis] is not None and port.shape[axis] in batch_names]
+    fixed = [axis for axis, size in enumerate(port.sizes) if size == rows and (rows or 1) > 1]
+    axis = next(iter(named or (free if len(free) == 1 else []) or fixed), None)
+    sizes = [size for number, size in enumerate(port.sizes) if number != axis]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        raise PolicyError(
+            f"the size of memory {port} is not known",
+            hint="export the network with fixed sizes but for the batch",
+        )
+    return Slot(port, axis, tuple(known), None)
+
+
+def _runner(
+    session: Any, observed: Sequence[Slot], states: Sequence[Slot], outputs: list[str]
+) -> Callable[..., Arrays]:
+    slots = [*observed, *states]
+
+    def run(*blocks: NDArray[Any]) -> Arrays:
+        feed = {slot.port.name: slot.fill(block) for slot, block in zip(slots, blocks, strict=True)}
+        try:
+            action, *memory = session.run(outputs, feed)
+        except Exception as error:  # onnxruntime has no base class for its errors
+            raise PolicyError(
+                f"the network cannot be run: {str(error).strip()}", hint=WRAPPER_HINT
+            ) from error
+        rows = len(blocks[0])
+        kept = [slot.rows_of(value) for slot, value in zip(states, memory, strict=True)]
+        return _rows_first(np.asarray(action), rows, outputs[0]), *kept
+
+    return run
+
+
+def _rows_first(output: NDArray[Any], rows: int, name: str) -> NDArray[Any]:
+    if rows == 1:
+        return output.reshape(1, -1)
+    if rows not in output.shape:
+        raise PolicyError(
+            f"output {name!r} of the network has shape {output.shape} for {rows} observations",
+            hint="choose the output with the actions: ?output=NAME; or export the network with a batch of 1",
+        )
+    return np.moveaxis(output, output.shape.index(rows), 0)
+
+
+_OPTIONS = {
+    "output": "name of the output with the actions",
+    "state": "INPUT:OUTPUT of each memory",
+    "rescale": "outputs to the bounds of the actions",
+}
+
+
+def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
+    """The network in the file that `rest` names."""
+    address = Address.parse("onnx", rest, _OPTIONS)
+    path = address.file()
+    session = _session(path)
+    keys = tuple(getattr(spaces.observation, "spaces", {}))
+    signature = read_signature(
+        _ports(session.get_inputs()), _ports(session.get_outputs()), keys, address.options
+    )
+    graph = extras.load("onnx", "onnx").load(str(path), load_external_data=False).graph
+    network = as_network(session, signature, spaces.observation, "rescale" in address.options)
+    network = replace(network, may_squash=_ends_in_tanh(graph, signature.action))
+    network = settle(network, spaces, path.name)
+    return LoadedPolicy(
+        make=lambda: NetworkPolicy(network, spaces),
+        name=f"onnx:{path.name}",
+        uri=address.uri(path),
+        sha256=address.sha256(*_contents(path, graph)),
+        notes=network.notes,
+    )
+
+
+def _session(path: Path) -> Session:
+    try:
+        return Session(_whole(path))
+    except Exception as error:  # neither onnx nor onnxruntime has a base class for its errors
+        raise not_a_file_of("onnx", path, _first_line(error)) from error
+
+
+def _whole(path: Path) -> bytes:
+    """The network in `path` in one piece, with the weights that lie in files beside it."""
+    extras.load("onnxruntime", "onnx")
+    onnx, content = extras.load("onnx", "onnx"), path.read_bytes()
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception:  # of no common base class; onnxruntime tells what is wrong
+        return content
+    if not _places(model.graph):
+        return content
+    onnx.load_external_data_for_model(model, str(path.parent))
+    return bytes(model.SerializeToString())
+
+
+def _ports(nodes: list[Any]) -> list[Port]:
+    return [Port(node.name, node.type, tuple(node.shape)) for node in nodes]
+
+
+def _contents(path: Path, graph: Any) -> list[bytes]:
+    """The bytes of the file, and of those beside it that hold its larger weights."""
+    return [path.read_bytes(), *((path.parent / place).read_bytes() for place in _places(graph))]
+
+
+def _places(graph: Any) -> list[str]:
+    """Names of files that hold weights of `graph`."""
+    entries = [entry for tensor in graph.initializer for entry in tensor.external_data]
+    return sorted({entry.value for entry in entries if entry.key == "location"})
+
+
+def _ends_in_tanh(graph: Any, output: str) -> bool:
+    """True if `output` is a tanh, perhaps in another shape or type."""
+    makers = {name: node for node in graph.node for name in node.output}
+    while output in makers and makers[output].op_type in (
+        "Identity",
+        "Reshape",
+        "Cast",
+        "Squeeze",
+        "Flatten",
+    ):
+        output = makers[output].input[0]
+    return output in makers and makers[output].op_type == "Tanh"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

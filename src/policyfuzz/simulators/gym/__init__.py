@@ -1,1 +1,0 @@
-"""Gymnasium environments as a simulator: many environment objects in lock-step."""

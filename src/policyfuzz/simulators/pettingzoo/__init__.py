@@ -1,1 +1,0 @@
-"""PettingZoo parallel environments as a simulator: many environment objects in lock-step."""

@@ -1,0 +1,1 @@
+"""Writing and reading campaign files: schema, records, reader, writer. Imports nothing of the search."""

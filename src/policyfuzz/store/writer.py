@@ -1,0 +1,209 @@
+"""Writes a campaign: one writer, one transaction per batch."""
+
+import dataclasses
+import json
+import platform
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import metadata
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from filelock import BaseFileLock
+
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.inputs import Choice, Dimension, InputSpace
+from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.store import schema
+from policyfuzz.store.database import campaign_file, connect, lock_for_writing
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding
+
+_VERSIONS_OF = ("policyfuzz", "numpy", "scipy", "numba")
+
+
+class CampaignWriter(CampaignReader):
+    """The one writer of a campaign. Every batch is one transaction."""
+
+    def __init__(self, folder: Path, lock: BaseFileLock | None = None) -> None:
+        campaign_file(folder)
+        self._lock = lock or lock_for_writing(folder)
+        try:
+            super().__init__(folder)
+            self._connection.close()
+            self._connection = connect(campaign_file(folder), "rw")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path, config: CampaignConfig, space: InputSpace) -> "CampaignWriter":
+        """Start a new campaign in `folder`, which must not hold one."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CampaignError(f"cannot make folder {folder}: {error.strerror}") from error
+        lock = lock_for_writing(folder)
+        try:
+            if (folder / schema.FILE_NAME).exists():
+                raise CampaignError(
+                    f"{folder} already holds a campaign",
+                    hint="add --resume to continue it, or choose another folder with -o",
+                )
+            _create(folder, config, space)
+        except BaseException:
+            lock.release()
+            raise
+        return cls(folder, lock)
+
+    def commit(self, record: BatchRecord) -> None:
+        """Write all that a batch has changed, or nothing."""
+        with self._writing():
+            self._write(record)
+
+    def set_stop_reason(self, reason: str | None) -> None:
+        """Say why the campaign has stopped; None while it runs."""
+        with self._writing():
+            self._connection.execute("DELETE FROM about WHERE name = 'stop_reason'")
+            if reason is not None:
+                self._connection.execute("INSERT INTO about VALUES ('stop_reason', ?)", (reason,))
+
+    def close(self) -> None:
+        super().close()
+        self._lock.release()
+
+    def close_or_discard(self) -> None:
+        """Close, and leave nothing behind if nothing was ever stored: the folder may be used again."""
+        try:
+            has_stopped = any(self.iterate("about", where="name = 'stop_reason'"))
+            is_empty = self.progress().batch == 0 and not has_stopped
+        except CampaignError:
+            is_empty = False  # whoever reads it next is told
+        self.close()
+        if is_empty:
+            database = schema.FILE_NAME
+            for name in (database, f"{database}-wal", f"{database}-shm", schema.LOCK_NAME):
+                (self.folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # there may be other things in it
+                self.folder.rmdir()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction: all of it is stored, or nothing."""
+        try:
+            with self._connection:
+                yield
+        except sqlite3.Error as error:
+            is_disk = isinstance(error, sqlite3.OperationalError)
+            hint = "is the disk full? " if is_disk else ""
+            raise CampaignError(
+                f"cannot write to {self.folder}: {error}",
+                hint=f"{hint}All batches before this one are saved; continue with --resume",
+            ) from error
+
+    def _write(self, record: BatchRecord) -> None:
+        columns = [str(dimension["column"]) for dimension in self.dimensions]
+        run, run_many = self._connection.execute, self._connection.executemany
+        # SQLite stores NaN as NULL by itself
+        totals = dataclasses.astuple(record.progress)
+        run(schema.insert_statement("batches", list(schema.BATCH_COLUMNS)), totals)
+        run_many(
+            schema.insert_statement("findings", [*schema.FINDING_COLUMNS, *columns]),
+            [_row(finding) for finding in record.findings],
+        )
+        run_many(
+            schema.insert_statement("errors", [*schema.ERROR_COLUMNS, *columns]),
+            [_row(failed) for failed in record.failed],
+        )
+        run_many(
+            "UPDATE findings SET status = ?, is_distinct = ? WHERE id = ?",
+            [(status, is_distinct, number) for number, status, is_distinct in record.verdicts],
+        )
+        run_many(
+            schema.insert_statement("seeds", [*schema.SEED_COLUMNS, *columns]),
+            _seed_rows(record),
+        )
+        run_many("UPDATE seeds SET energy = ? WHERE id = ?", record.energies)
+        run_many(
+            "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)",
+            [
+                (name, array.dtype.str, json.dumps(array.shape), np.ascontiguousarray(array).tobytes())
+                for name, array in record.state.items()
+            ],
+        )
+
+
+def _options(dimension: Dimension) -> str | None:
+    """The names that a choice is made from, as JSON."""
+    return json.dumps(dimension.options) if isinstance(dimension, Choice) else None
+
+
+def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
+    if len(space.dimensions) > schema.MOST_DIMENSIONS:
+        raise CampaignError(
+            f"the input has {len(space.dimensions)} dimensions, at most {schema.MOST_DIMENSIONS} fit"
+        )
+    # made under another name, so that a campaign file is never seen half made
+    unfinished = folder / f"{schema.FILE_NAME}.new"
+    unfinished.unlink(missing_ok=True)
+    connection = connect(unfinished, "rwc")
+    columns = schema.input_columns(space.names)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        with connection:
+            connection.execute("BEGIN")
+            for statement in schema.create_statements(space.names):
+                connection.execute(statement)
+            connection.executemany(
+                "INSERT INTO dimensions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (position, dim.name, column, dim.kind, dim.low, dim.high, dim.unit, _options(dim))
+                    for position, (dim, column) in enumerate(zip(space.dimensions, columns, strict=True))
+                ],
+            )
+            connection.executemany(
+                "INSERT INTO about VALUES (?, ?)",
+                [("config", config.to_json()), ("instance", uuid4().hex), *_versions().items()],
+            )
+    except sqlite3.Error as error:
+        raise CampaignError(f"cannot write to {folder}: {error}", hint="is the disk full?") from error
+    finally:
+        connection.close()
+    unfinished.rename(folder / schema.FILE_NAME)
+
+
+def _versions() -> dict[str, str]:
+    versions = {f"version.{name}": metadata.version(name) for name in _VERSIONS_OF}
+    return versions | {"version.python": platform.python_version(), "machine": platform.machine()}
+
+
+def _row(record: Finding | FailedEpisode) -> tuple[Any, ...]:
+    *values, row = (getattr(record, field.name) for field in dataclasses.fields(record))
+    return (*values, *row.tolist())
+
+
+def _seed_rows(record: BatchRecord) -> Iterable[tuple[Any, ...]]:
+    count, columns = len(record.seed_inputs), record.seed_columns
+    if count == 0:
+        return ()
+    return zip(
+        range(record.first_seed, record.first_seed + count),
+        [None if parent < 0 else parent for parent in columns["parent"].tolist()],
+        columns["case_seed"].tolist(),
+        columns["return"].tolist(),
+        columns["energy"].tolist(),
+        columns["log_density"].tolist(),
+        columns["distance"].tolist(),
+        columns["tie_break"].tolist(),
+        columns["is_crash"].tolist(),
+        columns["niche"].tolist(),
+        repeat(record.progress.batch, count),
+        repeat(record.progress.seconds, count),
+        record.seed_origins or repeat(None, count),
+        *record.seed_inputs.T.tolist(),
+        strict=True,
+    )

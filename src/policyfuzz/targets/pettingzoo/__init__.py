@@ -1,1 +1,0 @@
-"""Any PettingZoo parallel environment as a target."""

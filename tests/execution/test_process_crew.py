@@ -1,0 +1,349 @@
+"""Worker processes that answer, crash, hang, leave and multiply; nothing of them may remain."""
+
+import os
+import signal
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policyfuzz import load_target
+from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.target import Runner
+from policyfuzz.execution.pool import Answer, Lost, Ready
+from policyfuzz.execution.processes.pool import ProcessCrew
+from policyfuzz.execution.shipping import pack
+
+sys.path.insert(0, str(Path(__file__).parent))
+import hazards
+from processes_about import MARK, PATIENCE, marked, wait_until, zombies
+
+pytestmark = pytest.mark.slow
+
+
+def cases(*names):
+    """Inputs (n, 3) and seeds (n,) of cases with these hazards."""
+    rows = [[row / 10, hazards.NUMBERS[name], 0.1 + row] for row, name in enumerate(names)]
+    return np.array(rows), np.arange(len(rows), dtype=np.uint64)
+
+
+class Shift:
+    """A crew in which always one worker is there to do something to."""
+
+    def __init__(self, target):
+        self.crew = ProcessCrew(pack(target))
+        self.worker = -1
+        self.replace()
+
+    def replace(self):
+        self.worker += 1
+        self.crew.start(self.worker)
+        self.is_ready = False
+
+    def next(self, kinds=(Ready, Answer, Lost)):
+        """The next message of one of these `kinds`; all before it must be that the worker is ready."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for message in self.crew.wait(1.0):
+                if isinstance(message, kinds):
+                    return message
+                assert isinstance(message, Ready), message
+        raise AssertionError("no message")
+
+    def send(self, *names):
+        if not self.is_ready:
+            self.next(Ready)
+            self.is_ready = True
+        self.crew.send(self.worker, *cases(*names))
+
+    def answer(self, *names):
+        self.send(*names)
+        message = self.next()
+        assert isinstance(message, Answer), message
+        return message
+
+    def lost(self, *names):
+        self.send(*names)
+        message = self.next((Answer, Lost))
+        self.replace()
+        assert isinstance(message, Lost), message
+        assert not message.is_blameless
+        return message
+
+    def killed(self, *names):
+        self.send(*names)
+        assert self.crew.wait(0.3) == []
+        self.crew.kill(self.worker)
+        message = self.next((Answer, Lost))
+        self.replace()
+        assert isinstance(message, Lost), message
+        return message
+
+
+@pytest.fixture(scope="module")
+def mark():
+    """The mark of all processes that are started here."""
+    with pytest.MonkeyPatch.context() as patch:
+        mark = uuid.uuid4().hex
+        patch.setenv(MARK, mark)
+        yield mark
+        wait_until(lambda: not marked(mark), "all processes are gone")
+        assert not zombies()
+
+
+@pytest.fixture(scope="module")
+def shift(mark):
+    shift = Shift(hazards.minefield())
+    yield shift
+    shift.crew.close()
+
+
+def test_answers_are_those_of_this_process_bit_for_bit(shift):
+    names = ["do_nothing"] * 30
+    answer = shift.answer(*names)
+    here = Runner(hazards.minefield())(*cases(*names))
+    for one, other in (
+        (answer.result.returns, here.returns),
+        (answer.result.lengths, here.lengths),
+        (answer.result.states, here.states),
+        (answer.result.verdicts.kinds, here.verdicts.kinds),
+        (answer.result.verdicts.steps, here.verdicts.steps),
+        (answer.result.verdicts.margins, here.verdicts.margins),
+    ):
+        assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    assert answer.result.states.strides == here.states.strides, "sums over it might round differently"
+    assert here.crashed.any()
+    assert np.isfinite(here.verdicts.margins).any()
+    assert answer.seconds > 0
+
+
+@pytest.mark.parametrize("count", [3, 500])
+def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(shift, count):
+    first, second = ["nap", *["do_nothing"] * 60], ["do_nothing"] * count
+    shift.answer("do_nothing")
+    shift.send(*first)
+    shift.send(*second)
+    for names in (first, second):
+        here = Runner(hazards.minefield())(*cases(*names))
+        there = shift.next().result
+        assert there.returns.tolist() == here.returns.tolist()
+        assert there.states.tobytes() == here.states.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("hazard", "said"),
+    [
+        ("segfault", "killed by SIGSEGV (Segmentation fault)"),
+        ("out_of_memory", "killed by SIGKILL (Killed); was it out of memory?"),
+        ("real_time_signal", "killed by signal 39"),
+        ("leave", "I have had enough\nthe worker process ended itself with exit code 1"),
+        ("leave_at_once", "the worker process ended itself with exit code 0"),
+        ("die_with_heir", "the worker process ended itself with exit code 7"),
+    ],
+)
+def test_death_is_told_with_its_cause_and_step(shift, hazard, said):
+    lost = shift.lost("do_nothing", hazard)
+    assert said in lost.text
+    assert lost.step == 2
+
+
+def test_last_words_of_a_segfault_have_the_line_of_the_environment(shift):
+    text = shift.lost("segfault").text
+    line = next(
+        number
+        for number, line in enumerate(Path(hazards.__file__).read_text().splitlines(), 1)
+        if "SIGSEGV" in line
+    )
+    assert f'hazards.py", line {line} in segfault' in text
+
+
+@pytest.mark.parametrize("hazard", ["hang_in_c", "hang_in_python", "hang_with_a_child", "talk_and_hang"])
+def test_worker_that_hangs_is_killed_and_says_where_it_was(shift, mark, hazard):
+    lost = shift.killed(hazard)
+    assert lost.step == 2
+    if hazard != "talk_and_hang":
+        assert f"in {hazard}\n" in lost.text
+        assert 'hazards.py", line' in lost.text
+    assert len(lost.text) < 10_000
+    wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
+
+
+def test_worker_that_does_not_want_to_die_does_so_by_force(shift):
+    assert shift.killed("hang_deaf").step == 2
+
+
+def test_worker_that_closes_its_descriptors_is_replaced(shift):
+    assert "killed by SIGKILL" in shift.lost("close_descriptors").text
+
+
+def test_flood_of_output_does_not_fill_the_memory(shift):
+    for _ in range(3):
+        shift.answer("talk_much")
+    assert kept(shift) <= 1_000_000
+
+
+def test_flood_of_one_endless_episode_does_not_fill_the_memory(shift):
+    shift.send("talk_and_hang")
+    for _ in range(3):  # 1 s each
+        shift.crew.wait(1.0)
+        assert kept(shift) < 500_000_000
+    os.kill(shift.crew._workers[shift.worker].group, signal.SIGSTOP)
+    wait_until(lambda: not shift.crew.wait(0.2) and kept(shift) <= 1_000_000, "what it printed is dropped")
+    shift.crew.kill(shift.worker)
+    assert isinstance(shift.next(Lost), Lost)
+    shift.replace()
+
+
+def kept(shift) -> int:
+    """Bytes of memory that hold what the worker has printed."""
+    return os.fstat(shift.crew._workers[shift.worker]._log).st_blocks * 512
+
+
+def test_idle_worker_that_is_killed_is_told(shift):
+    shift.answer("do_nothing")
+    os.kill(shift.crew._workers[shift.worker].group, signal.SIGKILL)
+    assert isinstance(shift.next(), Lost)
+    shift.crew.kill(shift.worker)  # who is gone already
+    shift.replace()
+
+
+def test_many_deaths_leak_neither_descriptors_nor_processes(shift, mark):
+    shift.answer("do_nothing")
+    before, alive = len(list(Path("/proc/self/fd").iterdir())), len(marked(mark))
+    for _ in range(6):
+        shift.lost("leave_at_once")
+    shift.answer("do_nothing")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    wait_until(lambda: len(marked(mark)) == alive, "one worker and the reaper")
+    assert not zombies()
+
+
+def test_crew_goes_on_when_somebody_kills_its_reaper(mark):
+    before = set(marked(mark))
+    shift = Shift(hazards.minefield())
+    (reaper,) = (one for one in set(marked(mark)) - before if "reaper" in one)
+    os.kill(int(reaper.partition(":")[0]), signal.SIGKILL)
+    shift.lost("leave_at_once")
+    shift.answer("do_nothing")
+    shift.crew.close()
+    wait_until(lambda: set(marked(mark)) <= before, "workers are gone")
+
+
+def test_wait_returns_when_it_is_woken(mark):
+    crew = ProcessCrew(b"never built")
+    alarm = threading.Timer(0.2, crew.wake)
+    alarm.start()
+    assert list(crew.wait(PATIENCE)) == []
+    alarm.join()
+    crew.close()
+
+
+@pytest.mark.parametrize("hazard", ["have_a_child", "have_a_child_that_goes_away"])
+def test_children_of_workers_end_with_the_crew(mark, hazard):
+    shift = Shift(hazards.minefield())
+    shift.answer(hazard)
+    wait_until(lambda: any("sleep" in one for one in marked(mark)), "it is seen")
+    shift.crew.close()
+    wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
+
+
+def test_children_end_with_their_worker_wherever_they_went(shift, mark):
+    shift.lost("lose_a_child_that_went_away")
+    wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
+
+
+def test_copy_of_a_worker_does_not_answer(shift):
+    expected = Runner(hazards.minefield())(*cases("do_nothing", "do_nothing")).returns
+    for _ in range(5):
+        assert (shift.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
+        assert shift.answer("do_nothing").result.returns == expected[:1]
+
+
+def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):
+    crew = ProcessCrew(b"never built")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    def refuse(*arguments, **options):
+        raise BlockingIOError(11, "no more processes")
+
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    crew.start(0)
+    monkeypatch.undo()
+    (lost,) = crew.wait(PATIENCE)
+    assert lost == Lost(0, "no process can be started: [Errno 11] no more processes")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    crew.close()
+
+
+def test_policy_is_loaded_once_per_worker_on_one_thread(mark, monkeypatch, tmp_path):
+    monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    shift = Shift(hazards.minefield(hazards.Threads, hazards.Counted))
+    for _ in range(3):
+        assert shift.answer("do_nothing").result.returns.tolist() == [4.0], "4 steps on one thread"
+    shift.lost("leave_at_once")
+    shift.answer("do_nothing")
+    shift.crew.close()
+    loaders = (tmp_path / "loaded").read_text().split()
+    assert len(loaders) == len(set(loaders)) == 2
+    assert str(os.getpid()) not in loaders
+
+
+class Confused:
+    def begin(self, count): ...
+
+    def act(self, observations, rows):
+        raise KeyError("no idea")
+
+
+def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
+    shift = Shift(hazards.minefield(policy=Confused))
+    for _ in range(2):
+        answer = shift.answer("do_nothing")
+        assert isinstance(answer.result, TargetCodeError)
+        assert "KeyError: 'no idea'" in answer.result.message
+        assert Path(__file__).name in answer.result.message
+    shift.crew.close()
+
+
+@pytest.mark.parametrize(
+    ("simulator", "said"),
+    [
+        (hazards.raise_at_start, "raised ValueError: no licence for this simulator"),
+        (hazards.segfault, "killed by SIGSEGV"),
+        (hazards.leave, "raised SystemExit: I have had enough"),
+    ],
+)
+def test_failed_start_is_told_in_the_words_of_the_worker(mark, simulator, said):
+    shift = Shift(hazards.minefield(simulator))
+    lost = shift.next()
+    shift.crew.close()
+    assert isinstance(lost, Lost)
+    assert said in lost.text
+    assert "hazards.py" in lost.text
+
+
+def test_start_that_hangs_is_given_up(mark):
+    target = hazards.minefield(hazards.hang_in_c)
+    crew = ProcessCrew(pack(target), start_seconds=3.0)
+    crew.start(0)
+    deadline = time.monotonic() + PATIENCE
+    messages = []
+    while not messages and time.monotonic() < deadline:
+        messages = crew.wait(1.0)
+    crew.close()
+    assert isinstance(messages[0], Lost)
+    assert "not ready within 3 s" in messages[0].text
+    assert "in hang_in_c\n" in messages[0].text
+
+
+def test_closing_ends_workers_that_are_still_starting(mark):
+    before = set(marked(mark))
+    shift = Shift(load_target("ripple:dimensions=3"))
+    shift.crew.start(1000)  # and is not waited for
+    shift.crew.close()
+    wait_until(lambda: set(marked(mark)) <= before, "workers are gone")

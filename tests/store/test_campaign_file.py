@@ -1,0 +1,134 @@
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from policyfuzz import Angle, CampaignConfig, CampaignReader, CampaignWriter, InputSpace, Integer, Real
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.settings import CampaignConfig as Config
+from policyfuzz.core.settings import SearchSettings
+from policyfuzz.store.records import BatchRecord, Finding, Progress
+from policyfuzz.store.schema import FILE_NAME
+
+SPACE = InputSpace((Real("speed", 0, 9, unit="ft/s"), Angle("return"), Integer('odd "name"', 0, 5)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = CampaignWriter.create(tmp_path / "campaign", CampaignConfig("ripple"), SPACE)
+    yield store
+    store.close()
+
+
+def a_finding(number: int = 1) -> Finding:
+    row = np.array([0.1 + number, np.pi, 3.0])
+    return Finding(number, "new", False, "caught", 7, -1.5, None, 2**63 - 1, 1, 10, 0.5, None, row)
+
+
+def test_finding_reads_back_as_it_was_written(store):
+    store.commit(BatchRecord(Progress(batch=1, executions=10), findings=[a_finding(1), a_finding(2)]))
+    read = store.findings()
+    assert [finding.id for finding in read] == [1, 2]
+    for got, expected in zip(read, (a_finding(1), a_finding(2)), strict=True):
+        np.testing.assert_array_equal(got.input, expected.input)
+        assert got.case_seed == expected.case_seed
+        assert got.parent is None
+
+
+def test_state_reads_back_with_shape_and_type(store):
+    state = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.empty((0, 4)), "c": np.array([np.nan])}
+    store.commit(BatchRecord(Progress(batch=1), state=state))
+    read = store.state()
+    for name, array in state.items():
+        np.testing.assert_array_equal(read[name], array)
+        assert read[name].dtype == array.dtype
+
+
+def test_failed_batch_leaves_nothing_behind(store):
+    store.commit(BatchRecord(Progress(batch=1), findings=[a_finding(1)]))
+    with pytest.raises(CampaignError, match="cannot write"):
+        store.commit(BatchRecord(Progress(batch=2), findings=[a_finding(2), a_finding(1)]))
+    assert store.progress().batch == 1
+    assert [finding.id for finding in store.findings()] == [1]
+
+
+def test_file_is_plain_sqlite_with_dimensions_as_columns(store):
+    store.commit(BatchRecord(Progress(batch=1), findings=[a_finding()]))
+    with closing(sqlite3.connect(store.folder / FILE_NAME)) as connection:
+        speed, heading = connection.execute('SELECT speed, "input_return" FROM findings').fetchone()
+    assert (speed, heading) == (1.1, np.pi)
+
+
+def test_every_dimension_has_a_column_of_its_own(tmp_path):
+    names = ("return", "input_return", "input_input_return", "id")
+    space = InputSpace(tuple(Real(name, 0, 1) for name in names))
+    store = CampaignWriter.create(tmp_path / "c", CampaignConfig("ripple"), space)
+    row = np.array([0.1, 0.2, 0.3, 0.4])
+    store.commit(BatchRecord(Progress(batch=1), findings=[replace(a_finding(), input=row)]))
+    np.testing.assert_array_equal(store.findings()[0].input, row)
+    store.close()
+
+
+def test_finding_with_nan_return_reads_back(store):
+    store.commit(BatchRecord(Progress(batch=1), findings=[replace(a_finding(), episode_return=np.nan)]))
+    assert np.isnan(store.finding(1).episode_return)
+
+
+def test_second_writer_is_refused_while_the_first_is_open(store):
+    with pytest.raises(CampaignError, match="another process is writing"):
+        CampaignWriter(store.folder)
+
+
+def test_reader_reads_while_the_writer_is_open(store):
+    store.commit(BatchRecord(Progress(batch=1, executions=5)))
+    assert CampaignReader(store.folder).progress().executions == 5
+
+
+def test_writer_is_free_again_after_close(store):
+    store.close()
+    CampaignWriter(store.folder).close()
+
+
+def test_new_campaign_is_refused_where_one_exists(store):
+    store.close()
+    with pytest.raises(CampaignError, match="already holds a campaign"):
+        CampaignWriter.create(store.folder, CampaignConfig("ripple"), SPACE)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all" * 100])
+def test_foreign_file_is_refused(tmp_path, content):
+    (tmp_path / FILE_NAME).write_bytes(content)
+    with pytest.raises(CampaignError):
+        CampaignReader(tmp_path)
+
+
+def test_other_sqlite_file_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    with pytest.raises(CampaignError, match="not written by policyfuzz"):
+        CampaignReader(tmp_path)
+
+
+def test_truncated_file_is_refused_or_read_without_a_crash(store):
+    store.commit(BatchRecord(Progress(batch=1), findings=[a_finding(n) for n in range(1, 500)]))
+    store.close()
+    path = store.folder / FILE_NAME
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 4096):
+        path.write_bytes(whole[:size])
+        with pytest.raises(CampaignError), closing(CampaignReader(store.folder)) as damaged:
+            damaged.findings()
+
+
+def test_config_survives_the_round_trip_through_text():
+    config = Config(
+        "acasxu", policy="acasxu:x", seed=3, search=SearchSettings(samples=7, sensitivity="exact")
+    )
+    assert Config.from_json(config.to_json()) == config
+
+
+def test_differences_name_what_changed():
+    changed = Config("acasxu", search=SearchSettings(samples=8)).differences(Config("acasxu", seed=1))
+    assert changed == ["seed was 0, now 1", "search.samples was 8, now 1000"]
