@@ -319,7 +319,7 @@ def test_the_same_seed_gives_goals_and_the_input_gives_places():
 def test_checks_compare_with_the_recorded_return_and_try_random_actions():
     target = load_target(f"{SPREAD}:oracle=return<-1000,horizon=5", SHARED)
     inputs, seeds = episodes(target)
-    policy, can_fire = target.further_checks(Runner(target)(inputs, seeds))
+    policy, can_fire = target.further_checks(Runner(target)(inputs, seeds), Runner)
     assert (policy.name, policy.level) == ("policy", Level.GOOD)
     assert "records nothing" in policy.message
     assert (can_fire.name, can_fire.level) == ("oracle can fire", Level.WARNING)
@@ -328,7 +328,7 @@ def test_checks_compare_with_the_recorded_return_and_try_random_actions():
 def further_checks(name, policy=SHARED):
     """The further checks of a target, by their names."""
     target = load_target(name, policy)
-    found = target.further_checks(Runner(target)(*episodes(target)))
+    found = target.further_checks(Runner(target)(*episodes(target)), Runner)
     return {one.name: one for one in found}
 
 

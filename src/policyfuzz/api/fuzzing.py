@@ -21,7 +21,7 @@ from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
 from policyfuzz.campaign.sync.exchange import Exchange
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget, UsageError
-from policyfuzz.core.target import Diagnosis, Target, running_with
+from policyfuzz.core.target import Diagnosis, Target
 from policyfuzz.execution.choice import choose_executor
 from policyfuzz.store.schema import FILE_NAME
 from policyfuzz.store.writer import CampaignWriter
@@ -70,25 +70,33 @@ def fuzz(
     budget = Budget(seconds_of(max_time), max_execs, max_findings)
     runs_by = choose_executor(executor, workers, seconds_of(timeout))
     audience = Audience.of(callbacks)
-    with running_with(runs_by.runner):
-        subject = as_target(
-            target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
+    subject = as_target(
+        target,
+        policy,
+        oracle=oracle,
+        input=input,
+        horizon=horizon,
+        options=options,
+        trust=trust,
+        make_runner=runs_by.runner,
+    )
+    uri = policy if isinstance(policy, str) else None
+    open_store = _resumed if resume else _created
+    store = open_store(subject, uri, out, sync, {**settings, "strategy": strategy, "seed": seed})
+    try:
+        campaign = Campaign(
+            subject, store, budget, accept_unhealthy=force, make_executor=runs_by, make_runner=runs_by.runner
         )
-        uri = policy if isinstance(policy, str) else None
-        open_store = _resumed if resume else _created
-        store = open_store(subject, uri, out, sync, {**settings, "strategy": strategy, "seed": seed})
-        try:
-            campaign = Campaign(subject, store, budget, accept_unhealthy=force, make_executor=runs_by)
-            campaign.exchange = None if sync is None else Exchange(store, subject)
-            with ExitStack() as stack:
-                shown = (stack.enter_context(progress_bar()),) if progress else ()
-                campaign.listener = Audience((*shown, *audience.listeners))
-                reason = campaign.run()
-            if reason is StopReason.UNHEALTHY:
-                store.set_stop_reason(None)  # nothing is kept of it: the folder can be used again
-                raise _unhealthy(subject, campaign.bad_diagnoses)
-        finally:
-            store.close_or_discard()
+        campaign.exchange = None if sync is None else Exchange(store, subject)
+        with ExitStack() as stack:
+            shown = (stack.enter_context(progress_bar()),) if progress else ()
+            campaign.listener = Audience((*shown, *audience.listeners))
+            reason = campaign.run()
+        if reason is StopReason.UNHEALTHY:
+            store.set_stop_reason(None)  # nothing is kept of it: the folder can be used again
+            raise _unhealthy(subject, campaign.bad_diagnoses)
+    finally:
+        store.close_or_discard()
     return Result(store.folder, subject, trust)
 
 

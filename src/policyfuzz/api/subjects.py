@@ -8,7 +8,7 @@ from typing import Any
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.names import joined, split_options
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import MakeRunner, Runner, Target
 from policyfuzz.environments.live import digest, label, live_environment, live_policy, plain_policy
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.targets.registry import ADAPTERS, IN_MEMORY, load_target
@@ -26,6 +26,7 @@ def as_target(
     horizon: int | None = None,
     options: Mapping[str, str] | None = None,
     trust: bool = False,
+    make_runner: MakeRunner = Runner,
 ) -> Target:
     """The target that `target` is or names, acted in by `policy`.
 
@@ -34,6 +35,7 @@ def as_target(
     observation or of a batch, or an object with `predict`, or with `begin` and `act`; agents of a PettingZoo
     environment share it. `oracle`, `input` and `horizon` are as on the command line; `input` may be bounds
     and values by name too. Further `options` are those behind the name of a target: {"fresh": "yes"}.
+    `make_runner` runs the few episodes from which a default oracle is chosen.
     """
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
@@ -41,7 +43,7 @@ def as_target(
     said = {"oracle": _text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
     options = {**(options or {}), **{name: value for name, value in said.items() if value}}
     if isinstance(target, str):
-        return _named(target, policy, options, trust)
+        return _named(target, policy, options, trust, make_runner)
     if not isinstance(target, Target):
         target = live_environment(target, horizon)
     if isinstance(target, Target):
@@ -51,32 +53,34 @@ def as_target(
     def load(spaces: Spaces) -> LoadedPolicy:
         return _loaded(policy, spaces, trust)
 
-    built = build_target(f"{IN_MEMORY}:{target.name}", target, load, options)
+    built = build_target(f"{IN_MEMORY}:{target.name}", target, load, options, make_runner)
     return built if _is_uri(policy) else replace(built, policy_uri=None)
 
 
-def _named(name: str, policy: Any, options: dict[str, str], trust: bool) -> Target:
+def _named(name: str, policy: Any, options: dict[str, str], trust: bool, make_runner: MakeRunner) -> Target:
     base, own = split_options(name)
     whole = joined(base, own | options)
     if policy is None or _is_uri(policy):
-        return load_target(whole, policy, trust)
+        return load_target(whole, policy, trust, make_runner)
     kind, _, rest = base.partition(":")
     if kind not in ADAPTERS or not rest:
-        return _given(load_target(whole, None, trust), policy, {})
+        return _given(load_target(whole, None, trust, make_runner), policy, {})
     made = _gym_target if kind == "gym" else _pettingzoo_target
-    return replace(made(rest, policy, own | options), policy_uri=None)
+    return replace(made(rest, policy, own | options, make_runner), policy_uri=None)
 
 
-def _gym_target(environment_id: str, policy: Any, options: dict[str, str]) -> Target:
+def _gym_target(environment_id: str, policy: Any, options: dict[str, str], make_runner: MakeRunner) -> Target:
     """The environment, acted in by a policy of this process."""
     from policyfuzz.environments.gym_target import build_target, environment_of
 
     environment = environment_of(environment_id, options)
     base = f"{IN_MEMORY}:{environment_id}"
-    return build_target(base, environment, lambda spaces: live_policy(policy, spaces), options)
+    return build_target(base, environment, lambda spaces: live_policy(policy, spaces), options, make_runner)
 
 
-def _pettingzoo_target(environment: str, policy: Any, options: dict[str, str]) -> Target:
+def _pettingzoo_target(
+    environment: str, policy: Any, options: dict[str, str], make_runner: MakeRunner
+) -> Target:
     """The environment, whose agents all share a policy of this process."""
     from policyfuzz.environments.joint_policy import shared_by_all
     from policyfuzz.environments.pettingzoo_target import build_target
@@ -84,7 +88,7 @@ def _pettingzoo_target(environment: str, policy: Any, options: dict[str, str]) -
     def load(agents: Any) -> Any:
         return shared_by_all(agents, lambda spaces: live_policy(policy, spaces))
 
-    return build_target(f"{IN_MEMORY}:{environment}", environment, options, load)
+    return build_target(f"{IN_MEMORY}:{environment}", environment, options, load, make_runner)
 
 
 def _given(target: Target, policy: Any, options: dict[str, str]) -> Target:

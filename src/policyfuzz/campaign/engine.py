@@ -19,7 +19,7 @@ from policyfuzz.campaign.sync.exchange import Exchange, import_share
 from policyfuzz.campaign.sync.imports import Imports
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
-from policyfuzz.core.target import Diagnosis, Level, Target
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
 from policyfuzz.search.algorithm import Told, under
@@ -51,6 +51,7 @@ class Campaign:
     listener: Listener = lambda _event: None
     accept_unhealthy: bool = False  #: go on although the health check failed
     make_executor: MakeExecutor = InlineExecutor
+    make_runner: MakeRunner = Runner  #: for the few episodes of further health checks
     exchange: Exchange | None = None  #: with other instances; without one, nothing depends on others
     _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
     _executor: Executor = field(init=False)
@@ -175,7 +176,7 @@ class Campaign:
         room = self.budget.room(max(self.store.config.batch_size, ENOUGH), replays, 0, 0)
         cases = self._fuzzer.ask(room)
         nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
-        diagnoses = examine(self.target, nominal)
+        diagnoses = examine(self.target, nominal, self.make_runner)
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
         self._ledger.count_replays(nominal.replayed)

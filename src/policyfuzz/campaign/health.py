@@ -8,7 +8,7 @@ import numpy as np
 
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import ENDLESS, HUNG, NUMBERS, STATE
-from policyfuzz.core.target import Diagnosis, Level, Target, runner_of
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 
@@ -53,12 +53,13 @@ def check_target(
     episodes: int | None,
     seed: int,
     track: Callable[[list[Cases]], Iterable[Cases]] = iter,
+    make_runner: MakeRunner = Runner,
 ) -> list[Diagnosis]:
     """Diagnoses of `target` from random episodes, without a campaign. `track` may show the progress.
 
     Without a number of `episodes`, it is as many as can be run in a short time.
     """
-    fuzzer, runner = make_fuzzer("random", target, seed=seed), runner_of(target)
+    fuzzer, runner = make_fuzzer("random", target, seed=seed), make_runner(target)
     cases = fuzzer.ask(episodes or _MANY)
     runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
     started = time.perf_counter()
@@ -73,11 +74,11 @@ def check_target(
                 break
         return concatenate(done)
 
-    return examine(target, run_nominal(cases, run, fuzzer.validator.valid_rate))
+    return examine(target, run_nominal(cases, run, fuzzer.validator.valid_rate), make_runner)
 
 
-def examine(target: Target, nominal: Nominal) -> list[Diagnosis]:
-    """All diagnoses, good ones included."""
+def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) -> list[Diagnosis]:
+    """All diagnoses, good ones included; `make_runner` runs what further checks want to see."""
     sound = nominal.executions[nominal.executions.sound]
     diagnoses = [
         _errors(nominal.executions),
@@ -87,7 +88,7 @@ def examine(target: Target, nominal: Nominal) -> list[Diagnosis]:
     ]
     if len(sound):
         diagnoses += [_finite(sound), _oracle(sound), _return_varies(sound)]
-        diagnoses += target.further_checks(sound) if target.further_checks else []
+        diagnoses += target.further_checks(sound, make_runner) if target.further_checks else []
     return diagnoses
 
 

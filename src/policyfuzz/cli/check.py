@@ -46,14 +46,17 @@ def command(
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
     from policyfuzz.core.errors import UsageError
-    from policyfuzz.core.target import running_with
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
-    with running_with(executor.runner), progress_bar() as bar:
-        loaded = request.load()
+    with progress_bar() as bar:
+        loaded = request.load(executor.runner)
         diagnoses = check_target(
-            loaded, episodes, seed, lambda parts: bar.track(parts, description="random episodes, batches")
+            loaded,
+            episodes,
+            seed,
+            lambda parts: bar.track(parts, description="random episodes, batches"),
+            executor.runner,
         )
         if thorough:
             diagnoses += _conformance(

@@ -11,7 +11,7 @@ import click
 from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target, asks_for_workers
 
 if TYPE_CHECKING:
-    from policyfuzz.core.target import Target
+    from policyfuzz.core.target import MakeRunner, Target
     from policyfuzz.execution.choice import ExecutorChoice
     from policyfuzz.store.writer import CampaignWriter
 
@@ -94,17 +94,17 @@ def command(
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import print_summary
-    from policyfuzz.core.target import running_with
     from policyfuzz.report.tables import totals
 
     budget = Budget(max_time, max_execs, max_findings)
-    with running_with(executor.runner):
-        loaded, store = (_resume if resume else _start)(request, out, sync, chosen)
+    loaded, store = (_resume if resume else _start)(request, executor.runner, out, sync, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        campaign = Campaign(loaded, store, budget, accept_unhealthy=force, make_executor=executor)
+        campaign = Campaign(
+            loaded, store, budget, accept_unhealthy=force, make_executor=executor, make_runner=executor.runner
+        )
         campaign.exchange = Exchange(store, loaded) if sync else None
-        with make_listener(ui) as campaign.listener, running_with(executor.runner):
+        with make_listener(ui) as campaign.listener:
             reason = campaign.run()
         if reason is StopReason.UNHEALTHY and ui != "plain":  # which has told it already
             for diagnosis in campaign.bad_diagnoses:
@@ -124,20 +124,20 @@ def command(
 
 
 def _start(
-    request: Request, out: Path | None, sync: Path | None, chosen: dict[str, Any]
+    request: Request, make_runner: "MakeRunner", out: Path | None, sync: Path | None, chosen: dict[str, Any]
 ) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of a new campaign."""
     from policyfuzz.api.instances import new_instance
     from policyfuzz.api.stores import new_store
 
-    target = request.load()
+    target = request.load(make_runner)
     if sync is not None:
         return target, new_instance(target, request.policy, sync, out, chosen)
     return target, new_store(target, request.policy, out or _next_folder(target.name), chosen)
 
 
 def _resume(
-    request: Request, out: Path | None, sync: Path | None, chosen: dict[str, Any]
+    request: Request, make_runner: "MakeRunner", out: Path | None, sync: Path | None, chosen: dict[str, Any]
 ) -> tuple["Target", "CampaignWriter"]:
     """The target, and the store of the campaign to go on with."""
     from policyfuzz.api.instances import instance_folder
@@ -149,7 +149,7 @@ def _resume(
         raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")
     out = out if sync is None else instance_folder(sync, out)
     request = replace(request, policy=request.policy or CampaignReader(out).config.policy)
-    target = request.load()
+    target = request.load(make_runner)
     return target, resumed_store(target, request.policy, out, chosen)
 
 

@@ -11,7 +11,7 @@ import click
 from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.core.target import Target
+    from policyfuzz.core.target import MakeRunner, Target
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -74,11 +74,11 @@ class Request:
     policy: str | None
     trust: bool
 
-    def load(self) -> "Target":
-        """The target itself."""
+    def load(self, make_runner: "MakeRunner") -> "Target":
+        """The target itself; `make_runner` runs the few episodes from which a default oracle is chosen."""
         from policyfuzz.targets.registry import load_target
 
-        return load_target(self.name, self.policy, self.trust)
+        return load_target(self.name, self.policy, self.trust, make_runner)
 
 
 def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:

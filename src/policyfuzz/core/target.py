@@ -1,8 +1,6 @@
 """What is fuzzed: data plus factories, so that every worker can build its own."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -59,8 +57,8 @@ class Target:
     film_steps_per_second: int = 20  #: where the simulator renders
     film_simulator: Callable[[], Simulator] | None = None  #: renders, where the other one had better not
     notes: tuple[str, ...] = ()  #: what was found out or chosen for the user, for `check` to tell
-    #: Looks at random episodes that could be run, and at more of its own, for `check` and for campaigns.
-    further_checks: Callable[[Executions], list[Diagnosis]] | None = None
+    #: Looks at random episodes that could be run, and runs some more, for `check` and for campaigns.
+    further_checks: "Callable[[Executions, MakeRunner], list[Diagnosis]] | None" = None
     #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
 
@@ -122,19 +120,5 @@ class Runner:
 
 #: Runs an episode for each row of inputs (n, d) with case seeds (n,).
 Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
-_runs_with: ContextVar[Callable[[Target], Run]] = ContextVar("runs_with", default=Runner)
-
-
-def runner_of(target: Target) -> Run:
-    """What runs a few episodes outside of a campaign: this process, unless `running_with` says otherwise."""
-    return _runs_with.get()(target)
-
-
-@contextmanager
-def running_with(make: Callable[[Target], Run]) -> Iterator[None]:
-    """Have `make` give what runs episodes, where this process had better not."""
-    token = _runs_with.set(make)
-    try:
-        yield
-    finally:
-        _runs_with.reset(token)
+#: Gives what runs episodes of a target: a `Runner` in this process, or something safer.
+MakeRunner = Callable[[Target], Run]

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from policyfuzz.core.code_files import absolute_name, code_digest
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.names import check_options, choice, joined, number
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import MakeRunner, Runner, Target
 from policyfuzz.environments.choices import (
     LIMITLESS,
     LONGEST,
@@ -27,11 +27,10 @@ from policyfuzz.environments.choices import (
 from policyfuzz.environments.find_start import find_start
 from policyfuzz.environments.gymnasium import Environment, literal
 from policyfuzz.environments.input_changes import read_changes
-from policyfuzz.environments.nominal import GymChecks, RandomActions, nominal_episodes
+from policyfuzz.environments.nominal import GymChecks, NominalRun, RandomActions
 from policyfuzz.environments.simulator import GymSimulator, RenderedGymSimulator
 from policyfuzz.environments.starts import SeedStart
 from policyfuzz.oracles import language
-from policyfuzz.oracles.defaults import NominalEpisodes
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy
 
@@ -39,13 +38,19 @@ _OPTIONS = ("oracle", "input", "horizon", "env.", "wrap", "fresh", "infinite", "
 
 
 def make_target(
-    environment_id: str, options: Mapping[str, str], policy: str | None, trust: bool = False
+    environment_id: str,
+    options: Mapping[str, str],
+    policy: str | None,
+    trust: bool = False,
+    make_runner: MakeRunner = Runner,
 ) -> Target:
     """The target of the environment called `environment_id`, acted in by the policy of this URI."""
     check_options("gym", options, _OPTIONS)
     environment = environment_of(environment_id, options)
     base = f"gym:{absolute_name(environment_id)}"
-    return build_target(base, environment, lambda spaces: _policy(policy, spaces, trust), options)
+    return build_target(
+        base, environment, lambda spaces: _policy(policy, spaces, trust), options, make_runner
+    )
 
 
 def build_target(
@@ -53,8 +58,12 @@ def build_target(
     make_env: Callable[[], Any],
     load: Callable[[Spaces], LoadedPolicy],
     options: Mapping[str, str],
+    make_runner: MakeRunner,
 ) -> Target:
-    """The target of the environments that `make_env` gives; `base` is its name without options."""
+    """The target of the environments that `make_env` gives; `base` is its name without options.
+
+    `make_runner` runs the nominal episodes that a default oracle is chosen from.
+    """
     env = make_env()
     for space in ("observation_space", "action_space"):
         if getattr(env, space, None) is None:
@@ -66,15 +75,12 @@ def build_target(
 
     settings = simulator_settings(options)
 
-    def nominal_of(make_policy: Callable[[], Policy]) -> NominalEpisodes:
+    def nominal_of(make_policy: Callable[[], Policy]) -> NominalRun:
         keys = nominal_keys(options, start)
-        return nominal_episodes(
-            lambda: GymSimulator(make_env, SeedStart(), keys, **settings), make_policy, horizon
-        )
+        return NominalRun(lambda: GymSimulator(make_env, SeedStart(), keys, **settings), make_policy, horizon)
 
-    nominal = cache(lambda: nominal_of(loaded.make))
-
-    text, reason = chosen_oracle(options.get("oracle"), start, nominal)
+    nominal = nominal_of(loaded.make)
+    text, reason = chosen_oracle(options.get("oracle"), start, lambda: nominal(make_runner))
     for_film = _made_for_film(make_env, env, options)
     settings |= oracle_settings(text, limit)
     named = {**options, "oracle": text} if text != start.oracle else dict(options)
@@ -102,8 +108,8 @@ def build_target(
         ),
     )
     random = partial(RandomActions, env.action_space)
+    at_random = nominal_of(random)
     keys, has_other_horizon = language.info_keys(text), "horizon" in options
-    at_random = cache(lambda: nominal_of(random))
     checks = GymChecks(loaded, random, nominal, keys, has_other_horizon, at_random)
     return replace(target, further_checks=checks.of(target))
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame, Policy, Simulator
-from policyfuzz.core.target import Diagnosis, Level, Target, runner_of
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Target
 from policyfuzz.environments.starts import SeedStart
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
 from policyfuzz.oracles.defaults import NominalEpisodes
@@ -51,8 +51,29 @@ class _Never:
         return Verdicts(nothing, nothing)
 
 
+class NominalRun:
+    """Runs nominal episodes when they are first asked for, and remembers them."""
+
+    def __init__(
+        self, make_simulator: Callable[[], Simulator], make_policy: Callable[[], Policy], horizon: int
+    ) -> None:
+        self._make_simulator, self._make_policy, self._horizon = make_simulator, make_policy, horizon
+        self._episodes: NominalEpisodes | None = None
+
+    def __call__(self, make_runner: MakeRunner) -> NominalEpisodes:
+        """The episodes, run by what `make_runner` gives unless they are known already."""
+        if self._episodes is None:
+            self._episodes = nominal_episodes(
+                self._make_simulator, self._make_policy, self._horizon, make_runner
+            )
+        return self._episodes
+
+
 def nominal_episodes(
-    make_simulator: Callable[[], Simulator], make_policy: Callable[[], Policy], horizon: int
+    make_simulator: Callable[[], Simulator],
+    make_policy: Callable[[], Policy],
+    horizon: int,
+    make_runner: MakeRunner,
 ) -> NominalEpisodes:
     """What a policy does where a simulator starts from seeds; episodes that could not be run are left out."""
     names = make_simulator().signals
@@ -65,7 +86,7 @@ def nominal_episodes(
         horizon,
     )
     seeds = np.arange(EPISODES, dtype=np.uint64)
-    executions = runner_of(target)(seeds.astype(np.float64)[:, None], seeds)
+    executions = make_runner(target)(seeds.astype(np.float64)[:, None], seeds)
     sound = executions[executions.sound]
     seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
     last = seen[np.arange(len(sound)), sound.lengths - 1]
@@ -116,19 +137,23 @@ class GymChecks:
 
     policy: LoadedPolicy
     random: Callable[[], Policy]  #: acts at random
-    nominal: Callable[[], NominalEpisodes]
+    nominal: NominalRun
     info_keys: tuple[str, ...]  #: that the oracle looks at
     has_other_horizon: bool  #: than the environment's own, which the policy was trained with
-    at_random: Callable[[], NominalEpisodes]  #: what random actions earn
+    at_random: NominalRun  #: what random actions earn
 
-    def of(self, target: Target) -> Callable[[Executions], list[Diagnosis]]:
+    def of(self, target: Target) -> Callable[[Executions, MakeRunner], list[Diagnosis]]:
         """The function that a target is to be given."""
 
-        def check(sound: Executions) -> list[Diagnosis]:
-            recorded, nominal = self.policy.recorded_return, self.nominal()
-            found = [_recorded_return(recorded, nominal, self.has_other_horizon, self.at_random)]
+        def check(sound: Executions, make_runner: MakeRunner) -> list[Diagnosis]:
+            recorded, nominal = self.policy.recorded_return, self.nominal(make_runner)
+            found = [
+                _recorded_return(
+                    recorded, nominal, self.has_other_horizon, lambda: self.at_random(make_runner)
+                )
+            ]
             found += _missing_keys(self.info_keys, nominal)
-            return found if sound.crashed.any() else [*found, _can_fire(target, self.random)]
+            return found if sound.crashed.any() else [*found, _can_fire(target, self.random, make_runner)]
 
         return check
 
@@ -177,9 +202,9 @@ def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagn
     return [Diagnosis("oracle keys", Level.WARNING, said, hint)]
 
 
-def _can_fire(target: Target, random: Callable[[], Policy]) -> Diagnosis:
+def _can_fire(target: Target, random: Callable[[], Policy], make_runner: MakeRunner) -> Diagnosis:
     """Whether random actions crash, where the policy has not."""
-    run = runner_of(replace(target, policy=random))
+    run = make_runner(replace(target, policy=random))
     rng = np.random.default_rng(0)
     inputs = target.inputs.sample(rng, 4 * _RANDOM_EPISODES)
     inputs = inputs[target.inputs.is_valid(inputs)][:_RANDOM_EPISODES]

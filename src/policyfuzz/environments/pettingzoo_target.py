@@ -5,14 +5,13 @@ In some the observations are pictures, and stay black where nobody asked for pic
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from policyfuzz.core.code_files import code_digest
 from policyfuzz.core.errors import unknown_name
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.names import check_options, choice, joined, number
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import MakeRunner, Runner, Target
 from policyfuzz.environments.choices import (
     LIMITLESS,
     LONGEST,
@@ -31,7 +30,7 @@ from policyfuzz.environments.find_start import find_parallel_start
 from policyfuzz.environments.gymnasium import literal
 from policyfuzz.environments.input_changes import read_changes
 from policyfuzz.environments.joint_policy import JointPolicy, Share, joint_policy, load_shares
-from policyfuzz.environments.nominal import GymChecks, RandomActions, nominal_episodes
+from policyfuzz.environments.nominal import GymChecks, NominalRun, RandomActions
 from policyfuzz.environments.parallel import (
     REWARDS,
     Agents,
@@ -42,7 +41,6 @@ from policyfuzz.environments.particle_worlds import COLLISIONS, CountsContacts, 
 from policyfuzz.environments.pettingzoo import ParallelEnvironment, full_name
 from policyfuzz.environments.starts import SeedStart
 from policyfuzz.oracles import language
-from policyfuzz.oracles.defaults import NominalEpisodes
 
 #: Steps in which a difference would show.
 _STEPS = 5
@@ -79,15 +77,29 @@ def _drawn(space: Any, seed: int) -> Any:
 _OPTIONS = ("oracle", "input", "horizon", "env.", "reward", "wrap", "fresh", "infinite", "render", "patience")
 
 
-def make_target(rest: str, options: Mapping[str, str], policy: str | None, trust: bool = False) -> Target:
+def make_target(
+    rest: str,
+    options: Mapping[str, str],
+    policy: str | None,
+    trust: bool = False,
+    make_runner: MakeRunner = Runner,
+) -> Target:
     """The target of the environment called `rest`, acted in by the policies of these URIs."""
     return build_target(
-        f"pettingzoo:{full_name(rest)}", rest, options, lambda agents: load_shares(policy, agents, trust)
+        f"pettingzoo:{full_name(rest)}",
+        rest,
+        options,
+        lambda agents: load_shares(policy, agents, trust),
+        make_runner,
     )
 
 
 def build_target(
-    base: str, environment: str, options: Mapping[str, str], load: Callable[[Agents], list[Share]]
+    base: str,
+    environment: str,
+    options: Mapping[str, str],
+    load: Callable[[Agents], list[Share]],
+    make_runner: MakeRunner,
 ) -> Target:
     """The target of the environment of this name; `base` is its own name without options."""
     check_options("pettingzoo", options, _OPTIONS)
@@ -105,15 +117,13 @@ def build_target(
     start = find_parallel_start(env, read_changes(options.get("input", "")))
     settings = simulator_settings(options) | {"reward": reward, "cut_after": horizon}
 
-    def nominal_of(make_policy: Callable[[], Policy]) -> NominalEpisodes:
+    def nominal_of(make_policy: Callable[[], Policy]) -> NominalRun:
         keys = nominal_keys(options, start)
         make = _told_of_contacts(make_env, env, keys)
-        return nominal_episodes(
-            lambda: ParallelSimulator(make, SeedStart(), keys, **settings), make_policy, steps
-        )
+        return NominalRun(lambda: ParallelSimulator(make, SeedStart(), keys, **settings), make_policy, steps)
 
-    nominal = cache(lambda: nominal_of(loaded.make))
-    text, reason = chosen_oracle(options.get("oracle"), start, nominal)
+    nominal = nominal_of(loaded.make)
+    text, reason = chosen_oracle(options.get("oracle"), start, lambda: nominal(make_runner))
     info_keys = language.info_keys(text)
     settings |= oracle_settings(text, limit)
     for_search = _told_of_contacts(make_env, env, info_keys)
@@ -143,7 +153,7 @@ def build_target(
             *limit_notes(limit, settings["endless_after"]),
         ),
     )
-    at_random = cache(lambda: nominal_of(lambda: _random(agents)))
+    at_random = nominal_of(lambda: _random(agents))
     checks = GymChecks(loaded, lambda: _random(agents), nominal, info_keys, "horizon" in options, at_random)
     return replace(target, further_checks=checks.of(target))
 

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.names import check_options, joined, split_options
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import MakeRunner, Runner, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +126,15 @@ IN_MEMORY = "python"
 TRUST_VARIABLE = "POLICYFUZZ_TRUST"
 
 
-def load_target(name: str, policy: str | None = None, trust: bool = False) -> Target:
+def load_target(
+    name: str, policy: str | None = None, trust: bool = False, make_runner: MakeRunner = Runner
+) -> Target:
     """The target called `name`, with the policy of this URI or with its own.
 
     A name is NAME or NAME:option=value,option=value for a target that comes with PolicyFuzz or another
     package, gym:ENVIRONMENT, pettingzoo:MODULE, module:function or FILE.py:function. `trust` allows to load
-    a policy from a file that can run code while it is loaded.
+    a policy from a file that can run code while it is loaded. `make_runner` runs the few episodes from which
+    a default oracle is chosen.
     """
     trust = trust or os.environ.get(TRUST_VARIABLE) == "1"
     whole, options = split_options(name)
@@ -145,7 +148,7 @@ def load_target(name: str, policy: str | None = None, trust: bool = False) -> Ta
         raise UsageError(f"target {name!r} names no environment", ADAPTERS[base].summary)
     if base in ADAPTERS:
         adapter = importlib.import_module(ADAPTERS[base].module)
-        made: Target = adapter.make_target(rest, options, policy, trust)
+        made: Target = adapter.make_target(rest, options, policy, trust, make_runner)
         return made
     if base in BUILT_INS:
         built_in = BUILT_INS[base]
