@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import NominalEpisodes, Return, canonical, default_oracle, parse
-from policyfuzz.oracles.defaults import tidy
+from policyfuzz.oracles.defaults import round_between
 
 some_examples = settings(max_examples=200, deadline=None, derandomize=True)
 
@@ -181,7 +181,7 @@ def test_the_default_can_be_read_and_calls_fewer_than_half_of_the_returns_low(re
 @some_examples
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e3))
 def test_a_tidy_number_lies_between_its_bounds(low, width):
-    assert low <= tidy(low, low + width) <= low + width
+    assert low <= round_between(low, low + width) <= low + width
 
 
 @pytest.mark.parametrize(
@@ -189,4 +189,4 @@ def test_a_tidy_number_lies_between_its_bounds(low, width):
     [(-160, -40, -100), (86.4, 91.2, 90), (0.22, 0.28, 0.25), (494, 496, 495), (3, 3, 3), (-0.4, 0.3, 0)],
 )
 def test_a_tidy_number_has_few_digits(low, high, number):
-    assert tidy(low, high) == number
+    assert round_between(low, high) == number

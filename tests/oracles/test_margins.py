@@ -11,13 +11,13 @@ from policyfuzz.oracles import (
     Info,
     InfoNeverTrue,
     InfoTrue,
-    Named,
     OutOfSpace,
     Return,
     Reward,
     Terminated,
     Truncated,
     Verdicts,
+    WithKind,
 )
 from policyfuzz.oracles.conditions import SYMBOLS
 
@@ -99,7 +99,7 @@ def test_either_of_two_is_as_near_as_the_nearer_and_both_as_the_farther(random_e
 
 def test_name_of_the_users_own_keeps_the_margin(random_episodes):
     trajectories, oracle = random_episodes(0), Return("<", -5.0)
-    named = Named(oracle, "poor").judge(trajectories)
+    named = WithKind(oracle, "poor").judge(trajectories)
     np.testing.assert_array_equal(named.margins, oracle.judge(trajectories).margins)
 
 

@@ -10,7 +10,6 @@ from policyfuzz.oracles import (
     Info,
     InfoNeverTrue,
     InfoTrue,
-    Named,
     NotANumber,
     OutOfSpace,
     Raised,
@@ -18,8 +17,10 @@ from policyfuzz.oracles import (
     Reward,
     Terminated,
     Truncated,
+    WithKind,
     canonical,
     info_keys,
+    looks_at,
     parse,
     resolved,
 )
@@ -69,11 +70,11 @@ texts = st.recursive(atoms, larger, max_leaves=8)
         ("info.lives == 0", Info("lives", "==", 0.0)),
         ("info.TimeLimit.truncated", InfoTrue("TimeLimit.truncated")),
         ("info.eval/score<1", Info("eval/score", "<", 1.0)),
-        ("reward<=-99.5 as crash", Named(Reward("<=", -99.5), "crash")),
-        ("terminated as fell  over", Named(Terminated(), "fell over")),
-        ("(nan|exception) as broken", Named(AnyOf(NotANumber(), Raised()), "broken")),
-        ("nan|exception as broken", AnyOf(NotANumber(), Named(Raised(), "broken"))),
-        ("(nan as a) as b", Named(NotANumber(), "b")),
+        ("reward<=-99.5 as crash", WithKind(Reward("<=", -99.5), "crash")),
+        ("terminated as fell  over", WithKind(Terminated(), "fell over")),
+        ("(nan|exception) as broken", WithKind(AnyOf(NotANumber(), Raised()), "broken")),
+        ("nan|exception as broken", AnyOf(NotANumber(), WithKind(Raised(), "broken"))),
+        ("(nan as a) as b", WithKind(NotANumber(), "b")),
     ],
 )
 def test_a_text_stands_for_its_oracle(text, oracle):
@@ -194,3 +195,17 @@ def test_a_quantile_without_nominal_episodes_is_refused():
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_resolved_text_holds_the_exact_number(number):
     assert parse(resolved("return<q5%", lambda share: number)) == Return("<", number)
+
+
+@pytest.mark.parametrize(
+    ("text", "subjects"),
+    [
+        ("terminated", ("terminated",)),
+        ("return<1 | reward>2 | return<q5%", ("return", "reward")),
+        ("!info.b & (info.a | info.speed>1 as truncated)", ("info.b", "info.a", "info.speed")),
+        ("terminated as out_of_space | truncated as late", ("terminated", "truncated")),
+        ("info.truncated", ("info.truncated",)),
+    ],
+)
+def test_what_an_oracle_looks_at_comes_in_the_order_of_the_text(text, subjects):
+    assert looks_at(text) == subjects

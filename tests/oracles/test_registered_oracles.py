@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from policyfuzz.core.errors import TargetCodeError, UsageError
-from policyfuzz.oracles import AnyOf, InfoTrue, Named, Terminated, canonical, info_keys, parse
+from policyfuzz.oracles import AnyOf, InfoTrue, Terminated, WithKind, canonical, info_keys, looks_at, parse
 
 MODULE = """
 from policyfuzz.oracles import InfoTrue, Reward
@@ -49,7 +49,7 @@ def test_an_oracle_of_a_package_is_a_word_like_any_other(package):
     oracle = parse("terminated | jerky as rough")
     assert isinstance(oracle, AnyOf)
     assert oracle.first == Terminated()
-    assert isinstance(oracle.second, Named)
+    assert isinstance(oracle.second, WithKind)
     assert isinstance(oracle.second.oracle, InfoTrue)
     assert oracle.kinds == ("terminated", "rough")
     assert canonical("jerky|ready") == "jerky | ready"
@@ -84,3 +84,7 @@ def test_a_name_that_two_packages_use_is_refused(package):
     package("rough_driving", {"jerky": "Jerk"})
     with pytest.raises(UsageError, match=r"several .* jerky: rough_driving:Jerk, smooth_driving:Jerk"):
         parse("jerky")
+
+
+def test_a_word_of_a_package_looks_at_the_keys_of_info_it_asks_for(package):
+    assert looks_at("terminated | jerky & ready") == ("terminated", "jerky", "info.jerk", "ready")

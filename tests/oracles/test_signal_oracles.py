@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.oracles import NONE, Info, InfoNeverTrue, InfoTrue, Named, OutOfSpace, Reward
+from policyfuzz.oracles import NONE, Info, InfoNeverTrue, InfoTrue, OutOfSpace, Reward, WithKind
 
 NAN = np.nan
 
@@ -73,7 +73,7 @@ def test_kinds_are_words_for_readers(oracle, kind):
 
 def test_a_name_makes_one_kind_of_all_that_an_oracle_finds(episodes):
     batch = episodes({"out_of_space": [0, 0, 1]}, {"info.flag": [0, 1, 0]}, {"info.flag": [0]})
-    oracle = Named(OutOfSpace() | InfoTrue("flag"), "crash")
+    oracle = WithKind(OutOfSpace() | InfoTrue("flag"), "crash")
     assert oracle.kinds == ("crash",)
     verdicts = oracle.judge(batch)
     assert verdicts.kinds.tolist() == [0, 0, NONE]

@@ -50,7 +50,7 @@ class Verdicts:
 
     kinds: NDArray[np.int64]  #: (n,) position in `Oracle.kinds`, NONE where there is no crash
     steps: NDArray[np.int64]  #: (n,) first step of the crash, NONE where there is none
-    #: (n,) how far each episode stayed from a crash, in units of the oracle's own; NaN where it cannot tell
+    #: (n,) how far each episode stayed from a crash, in the units of the oracle; NaN where it cannot tell
     margins: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
@@ -104,13 +104,7 @@ class Below(Composable):
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         counted, values = trajectories.counted, trajectories.signal(self.signal)
-        fired = counted & (values < self.threshold)
-        crashed = fired.any(axis=1)
-        return Verdicts(
-            kinds=np.where(crashed, 0, NONE),
-            steps=np.where(crashed, fired.argmax(axis=1), NONE),
-            margins=smallest(values - self.threshold, counted),
-        )
+        return at_first(counted & (values < self.threshold), smallest(values - self.threshold, counted))
 
 
 @dataclass(frozen=True)
@@ -153,6 +147,16 @@ class AllOf(Composable):
             steps=np.where(both, np.maximum(one.steps, two.steps), NONE),
             margins=np.fmax(one.margins, two.margins),
         )
+
+
+def at_first(fired: NDArray[np.bool_], margins: NDArray[np.float64] | None = None) -> Verdicts:
+    """The verdicts of an oracle with one kind that fires at the first True of each row of `fired` (n, t)."""
+    crashed = fired.any(axis=1)
+    return Verdicts(
+        kinds=np.where(crashed, 0, NONE),
+        steps=np.where(crashed, fired.argmax(axis=1), NONE),
+        margins=np.empty(0) if margins is None else margins,
+    )
 
 
 def smallest(values: NDArray[np.float64], counted: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -1,6 +1,5 @@
 """What is chosen for targets of environment objects where the user is silent, and what options say."""
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,10 +97,10 @@ def simulator_settings(options: Mapping[str, str]) -> dict[str, Any]:
 
 def oracle_settings(oracle: str, limit: int | None) -> dict[str, Any]:
     """What simulators have to watch for an `oracle`."""
-    # whoever asks for episodes that were cut says that it is no error when they are
-    words = set(re.findall(r"[\w.]+", re.sub(r" as [^|&)]*", "", oracle)))
-    is_endless = limit is None and "truncated" not in words
-    return {"endless_after": LIMITLESS if is_endless else None, "watches_space": "out_of_space" in words}
+    watched = language.looks_at(oracle)
+    # an oracle for episodes that were cut says that it is no error when they are
+    is_endless = limit is None and "truncated" not in watched
+    return {"endless_after": LIMITLESS if is_endless else None, "watches_space": "out_of_space" in watched}
 
 
 def nominal_keys(options: Mapping[str, str], start: Start) -> tuple[str, ...]:

@@ -1,11 +1,21 @@
 """Oracles: verdicts over trajectories; compose with | and &, or write them as text."""
 
-from policyfuzz.core.oracle import NONE, AllOf, AnyOf, Below, Oracle, Trajectories, Verdicts
+from policyfuzz.core.oracle import (
+    NONE,
+    AllOf,
+    AnyOf,
+    Below,
+    Composable,
+    Oracle,
+    Trajectories,
+    Verdicts,
+    at_first,
+    smallest,
+)
 from policyfuzz.oracles.conditions import (
     Info,
     InfoNeverTrue,
     InfoTrue,
-    Named,
     NotANumber,
     OutOfSpace,
     Raised,
@@ -13,20 +23,21 @@ from policyfuzz.oracles.conditions import (
     Reward,
     Terminated,
     Truncated,
+    WithKind,
 )
 from policyfuzz.oracles.defaults import DefaultOracle, NominalEpisodes, default_oracle
-from policyfuzz.oracles.language import canonical, info_keys, parse, resolved
+from policyfuzz.oracles.language import canonical, info_keys, looks_at, parse, resolved
 
 __all__ = [
     "NONE",
     "AllOf",
     "AnyOf",
     "Below",
+    "Composable",
     "DefaultOracle",
     "Info",
     "InfoNeverTrue",
     "InfoTrue",
-    "Named",
     "NominalEpisodes",
     "NotANumber",
     "Oracle",
@@ -38,9 +49,13 @@ __all__ = [
     "Trajectories",
     "Truncated",
     "Verdicts",
+    "WithKind",
+    "at_first",
     "canonical",
     "default_oracle",
     "info_keys",
+    "looks_at",
     "parse",
     "resolved",
+    "smallest",
 ]

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.interfaces import NUMBERS, RAISED
-from policyfuzz.core.oracle import NONE, Composable, Oracle, Trajectories, Verdicts, smallest
+from policyfuzz.core.oracle import NONE, Composable, Oracle, Trajectories, Verdicts, at_first, smallest
 
 Symbol = Literal["<", "<=", ">", ">=", "=="]
+
+#: What can stand between a value and a number.
+SYMBOLS: tuple[Symbol, ...] = ("<", "<=", ">", ">=", "==")
 
 _HOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -22,69 +25,16 @@ _HOLDS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "==": operator.eq,
 }
-_WORDS: Mapping[str, str] = {"<": "below", "<=": "at most", ">": "above", ">=": "at least", "==": "equal to"}
-
-#: What can stand between a value and a number.
-SYMBOLS: tuple[Symbol, ...] = ("<", "<=", ">", ">=", "==")
+_IN_WORDS: Mapping[str, str] = {
+    "<": "below",
+    "<=": "at most",
+    ">": "above",
+    ">=": "at least",
+    "==": "equal to",
+}
 
 #: Whole numbers up to here are written without a fraction: all of them are exact as floats.
 _LARGEST_WHOLE = 1e15
-
-
-def require_comparison(symbol: str, number: float) -> None:
-    """Raise a UsageError where nothing can be compared like this."""
-    if symbol not in _HOLDS:
-        raise unknown_name("comparison", symbol, SYMBOLS)
-    if not math.isfinite(number):
-        raise UsageError(f"an oracle compares with {number}, expected a finite number")
-
-
-def compare(values: NDArray[np.float64], symbol: Symbol, number: float) -> NDArray[np.bool_]:
-    """True where `values` compare so; nowhere for NaN."""
-    return np.asarray(_HOLDS[symbol](values, number))
-
-
-def margin(values: NDArray[np.float64], symbol: Symbol, number: float) -> NDArray[np.float64]:
-    """How far `values` are from comparing so; not above zero where they do."""
-    if symbol == "==":
-        return np.abs(values - number)
-    return values - number if symbol.startswith("<") else number - values
-
-
-def in_words(symbol: Symbol, number: float) -> str:
-    """The comparison for a reader: "below 100"."""
-    return f"{_WORDS[symbol]} {written(number)}"
-
-
-def written(number: float) -> str:
-    """The shortest text that Python reads as exactly this `number`."""
-    number = float(number)
-    return str(int(number)) if number.is_integer() and abs(number) <= _LARGEST_WHOLE else repr(number)
-
-
-def at_first(fired: NDArray[np.bool_], margins: NDArray[np.float64] | None = None) -> Verdicts:
-    """The verdicts of an oracle with one kind that fires at the first True of each row of `fired` (n, t)."""
-    crashed = fired.any(axis=1)
-    return Verdicts(
-        kinds=np.where(crashed, 0, NONE),
-        steps=np.where(crashed, fired.argmax(axis=1), NONE),
-        margins=np.empty(0) if margins is None else margins,
-    )
-
-
-def at_end(
-    trajectories: Trajectories, fired: NDArray[np.bool_], margins: NDArray[np.float64] | None = None
-) -> Verdicts:
-    """The verdicts of an oracle with one kind that fires in the last state where `fired` (n,).
-
-    It stays silent on episodes that an error ended: nobody knows how they would have gone on.
-    """
-    crashed = fired & trajectories.sound
-    return Verdicts(
-        kinds=np.where(crashed, 0, NONE),
-        steps=np.where(crashed, trajectories.lengths - 1, NONE),
-        margins=np.empty(0) if margins is None else margins,
-    )
 
 
 @dataclass(frozen=True)
@@ -94,9 +44,7 @@ class Terminated(Composable):
     Both at one step is no early end: some environments call their time limit a termination as well.
     """
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("terminated",)
+    kinds = ("terminated",)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         ended, cut = trajectories.signal("terminated"), trajectories.signal("truncated")
@@ -107,81 +55,119 @@ class Terminated(Composable):
 class Truncated(Composable):
     """Fires in the last state of an episode that a time limit or the horizon cut before anything ended it."""
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("truncated",)
+    kinds = ("truncated",)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         ended = trajectories.counted & (trajectories.signal("terminated") > 0)
-        return at_end(trajectories, ~np.asarray(ended.any(axis=1)))
+        return _at_end(trajectories, ~np.asarray(ended.any(axis=1)))
 
 
 @dataclass(frozen=True)
-class Return(Composable):
-    """Fires in the last state where the sum of all rewards compares so with a number."""
+class OutOfSpace(Composable):
+    """Fires at the first observation outside the space that the environment declares."""
+
+    kinds = ("out of space",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        return at_first(trajectories.counted & (trajectories.signal("out_of_space") > 0))
+
+
+@dataclass(frozen=True)
+class NotANumber(Composable):
+    """Fires where a reward or an observation is NaN."""
+
+    kinds = ("NaN",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        return _at_error(trajectories, NUMBERS)
+
+
+@dataclass(frozen=True)
+class Raised(Composable):
+    """Fires where the environment raised an exception."""
+
+    kinds = ("exception",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        return _at_error(trajectories, RAISED)
+
+
+class _Comparison(Composable):
+    """What the oracles that compare a `subject` with a number have in common."""
 
     symbol: Symbol
     number: float
+
+    @property
+    def subject(self) -> str:
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         require_comparison(self.symbol, self.number)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return (f"return {in_words(self.symbol, self.number)}",)
+        return (f"{self.subject} {_IN_WORDS[self.symbol]} {number_text(self.number)}",)
+
+    def _holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """True where `values` compare so; nowhere for NaN."""
+        return np.asarray(_HOLDS[self.symbol](values, self.number))
+
+    def _margin(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How far `values` are from comparing so; not above zero where they do."""
+        if self.symbol == "==":
+            return np.abs(values - self.number)
+        return values - self.number if self.symbol.startswith("<") else self.number - values
+
+    def _judge_steps(self, values: NDArray[np.float64], counted: NDArray[np.bool_]) -> Verdicts:
+        """Fires at the first of `values` (n, t) that is `counted` (n, t) and compares so."""
+        return at_first(counted & self._holds(values), smallest(self._margin(values), counted))
+
+
+@dataclass(frozen=True)
+class Return(_Comparison):
+    """Fires in the last state where the sum of all rewards compares so with a number."""
+
+    symbol: Symbol
+    number: float
+    subject = "return"
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         rewards = np.where(trajectories.counted, trajectories.rewards, 0.0)
         with np.errstate(invalid="ignore", over="ignore"):
             # one after another: a plain sum rounds differently when longer neighbours add padding
             returns = np.add.accumulate(rewards, axis=1)[:, -1]
-        fired = compare(returns, self.symbol, self.number)
-        return at_end(trajectories, fired, margin(returns, self.symbol, self.number))
-
-
-def info_signal(key: str) -> str:
-    """The name of the signal that holds `info[key]` as a number, NaN where it is missing."""
-    return f"info.{key}"
+        return _at_end(trajectories, self._holds(returns), self._margin(returns))
 
 
 @dataclass(frozen=True)
-class Reward(Composable):
+class Reward(_Comparison):
     """Fires at the first step whose reward compares so with a number; the initial state has none."""
 
     symbol: Symbol
     number: float
-
-    def __post_init__(self) -> None:
-        require_comparison(self.symbol, self.number)
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return (f"reward {in_words(self.symbol, self.number)}",)
+    subject = "reward"
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         counted = trajectories.counted
         counted[:, 0] = False
-        return _compared(trajectories.rewards, self.symbol, self.number, counted)
+        return self._judge_steps(trajectories.rewards, counted)
 
 
 @dataclass(frozen=True)
-class Info(Composable):
+class Info(_Comparison):
     """Fires at the first step at which `info[key]` compares so with a number; never while it is missing."""
 
     key: str
     symbol: Symbol
     number: float
 
-    def __post_init__(self) -> None:
-        require_comparison(self.symbol, self.number)
-
     @property
-    def kinds(self) -> tuple[str, ...]:
-        return (f"{info_signal(self.key)} {in_words(self.symbol, self.number)}",)
+    def subject(self) -> str:
+        return info_signal(self.key)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
-        values = trajectories.signal(info_signal(self.key))
-        return _compared(values, self.symbol, self.number, trajectories.counted)
+        return self._judge_steps(trajectories.signal(self.subject), trajectories.counted)
 
 
 @dataclass(frozen=True)
@@ -209,71 +195,12 @@ class InfoNeverTrue(Composable):
         return (f"never {info_signal(self.key)}",)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
-        return at_end(trajectories, ~np.asarray(_is_true(trajectories, self.key).any(axis=1)))
+        return _at_end(trajectories, ~np.asarray(_is_true(trajectories, self.key).any(axis=1)))
 
 
 @dataclass(frozen=True)
-class OutOfSpace(Composable):
-    """Fires at the first observation that is outside of the space that the environment declares."""
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("out of space",)
-
-    def judge(self, trajectories: Trajectories) -> Verdicts:
-        return at_first(trajectories.counted & (trajectories.signal("out_of_space") > 0))
-
-
-def _compared(
-    values: NDArray[np.float64], symbol: Symbol, number: float, counted: NDArray[np.bool_]
-) -> Verdicts:
-    """Fires at the first of `values` (n, t) that are `counted` (n, t) and compare so with `number`."""
-    fired = counted & compare(values, symbol, number)
-    return at_first(fired, smallest(margin(values, symbol, number), counted))
-
-
-def _is_true(trajectories: Trajectories, key: str) -> NDArray[np.bool_]:
-    """(n, t) True where `info[key]` is."""
-    values = trajectories.signal(info_signal(key))
-    return np.asarray(trajectories.counted & (values != 0) & ~np.isnan(values))
-
-
-@dataclass(frozen=True)
-class NotANumber(Composable):
-    """Fires where a reward or an observation is NaN."""
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("NaN",)
-
-    def judge(self, trajectories: Trajectories) -> Verdicts:
-        return _with_error(trajectories, NUMBERS)
-
-
-@dataclass(frozen=True)
-class Raised(Composable):
-    """Fires where an exception came out of the environment."""
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("exception",)
-
-    def judge(self, trajectories: Trajectories) -> Verdicts:
-        return _with_error(trajectories, RAISED)
-
-
-def _with_error(trajectories: Trajectories, kind: str) -> Verdicts:
-    """Fires at the step of an error of this `kind`."""
-    steps = np.full(len(trajectories.lengths), NONE)
-    for row, error in trajectories.errors.items():
-        if error.kind == kind:
-            steps[row] = error.step
-    return Verdicts(kinds=np.where(steps == NONE, NONE, 0), steps=steps)
-
-
-@dataclass(frozen=True)
-class Named(Composable):
-    """Fires when `oracle` does; whatever it finds is one kind, called `kind`."""
+class WithKind(Composable):
+    """Fires when `oracle` does; all of its findings have one kind, called `kind`."""
 
     oracle: Oracle
     kind: str
@@ -285,3 +212,52 @@ class Named(Composable):
     def judge(self, trajectories: Trajectories) -> Verdicts:
         verdicts = self.oracle.judge(trajectories)
         return Verdicts(np.where(verdicts.crashed, 0, NONE), verdicts.steps, verdicts.margins)
+
+
+def info_signal(key: str) -> str:
+    """The name of the signal that holds `info[key]` as a number, NaN where it is missing."""
+    return f"info.{key}"
+
+
+def require_comparison(symbol: str, number: float) -> None:
+    """Raise a UsageError unless `symbol` compares and `number` is finite."""
+    if symbol not in _HOLDS:
+        raise unknown_name("comparison", symbol, SYMBOLS)
+    if not math.isfinite(number):
+        raise UsageError(f"an oracle compares with {number}, expected a finite number")
+
+
+def number_text(number: float) -> str:
+    """The shortest text that Python reads as exactly this `number`."""
+    number = float(number)
+    return str(int(number)) if number.is_integer() and abs(number) <= _LARGEST_WHOLE else repr(number)
+
+
+def _at_end(
+    trajectories: Trajectories, fired: NDArray[np.bool_], margins: NDArray[np.float64] | None = None
+) -> Verdicts:
+    """The verdicts of an oracle with one kind that fires in the last state where `fired` (n,).
+
+    It stays silent on episodes that an error ended: nobody knows how they would have gone on.
+    """
+    crashed = fired & trajectories.sound
+    return Verdicts(
+        kinds=np.where(crashed, 0, NONE),
+        steps=np.where(crashed, trajectories.lengths - 1, NONE),
+        margins=np.empty(0) if margins is None else margins,
+    )
+
+
+def _at_error(trajectories: Trajectories, kind: str) -> Verdicts:
+    """Fires at the step of an error of this `kind`."""
+    steps = np.full(len(trajectories.lengths), NONE)
+    for row, error in trajectories.errors.items():
+        if error.kind == kind:
+            steps[row] = error.step
+    return Verdicts(kinds=np.where(steps == NONE, NONE, 0), steps=steps)
+
+
+def _is_true(trajectories: Trajectories, key: str) -> NDArray[np.bool_]:
+    """(n, t) True where `info[key]` is."""
+    values = trajectories.signal(info_signal(key))
+    return np.asarray(trajectories.counted & (values != 0) & ~np.isnan(values))

@@ -1,4 +1,4 @@
-"""What counts as a crash where nobody said so: chosen from what nominal episodes look like."""
+"""What counts as a crash if the user does not say: chosen from how nominal episodes look."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,23 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.oracles.conditions import info_signal, written
+from policyfuzz.oracles.conditions import info_signal, number_text
 
-#: Keys of `info` by which environments tell that the task is done.
+#: Keys of `info` with which environments report that the task is done.
 SUCCESS_KEYS = ("is_success", "success")
 
-#: Where so many episodes run to the time limit, an end before it is unusual.
-_MOST = 0.8
+#: What this share of episodes does is usual, and anything else is not.
+_USUAL_SHARE = 0.8
 
-#: Episodes from which on a quantile of one percent is more than the lowest of them.
-_MANY = 200
+#: From this many episodes on, a quantile of one percent is more than the lowest of them.
+_ENOUGH_FOR_QUANTILE = 200
 
-#: Episodes from which on two groups of returns are more than chance.
-_SOME = 20
-
-_ONE_REWARD = "the only reward of an episode comes at its end"
-
-_BACKWARDS = "{} end before their time limit, and with a higher return: not to end is a crash"
+#: From this many episodes on, a pattern in the returns is more than chance.
+_ENOUGH_FOR_PATTERN = 20
 
 #: A gap in the returns so large, as a share of their range, parts them into two groups.
 _WIDE_GAP = 0.5
@@ -37,7 +33,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class NominalEpisodes:
-    """What was seen of n episodes from ordinary starts, those that an error ended left out."""
+    """n episodes from ordinary starts, without those that an error ended."""
 
     returns: NDArray[np.float64]  #: (n,)
     lengths: NDArray[np.int64]  #: (n,) states seen, the initial one included
@@ -46,7 +42,7 @@ class NominalEpisodes:
     #: Key to (n,) the last value that `info` had for it, NaN where it had none.
     info: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     last_rewards: NDArray[np.float64] | None = None  #: (n,) of the last step; tells sparse rewards apart
-    failure: str = ""  #: why the first of those could not be run that are left out
+    failure: str = ""  #: the error of the first episode that was left out
 
     def __len__(self) -> int:
         return len(self.returns)
@@ -88,13 +84,17 @@ def _success(seen: NominalEpisodes) -> DefaultOracle | None:
 def _early_end(seen: NominalEpisodes) -> DefaultOracle | None:
     """Ended before the time limit, where most episodes reach it."""
     reached = int(np.count_nonzero(seen.truncated))
-    if reached < _MOST * len(seen):
+    if reached < _USUAL_SHARE * len(seen):
         return None
     steps = int(np.median(seen.lengths[seen.truncated])) - 1
     reason = f"{_of(reached, seen)} run to their time limit ({steps} steps), so an earlier end is a crash"
     if len(early := seen.returns[~seen.truncated]):
         if np.median(early) > np.median(seen.returns[seen.truncated]):
-            return DefaultOracle("truncated", _BACKWARDS.format(_of(len(early), seen)))
+            return DefaultOracle(
+                "truncated",
+                f"{_of(len(early), seen)} end before their time limit, and with a higher return:"
+                " not to end is a crash",
+            )
         return DefaultOracle("terminated", reason)
     # perhaps nothing ever ends an episode here, as in many tasks without falls or goals
     low = _low_return(seen)
@@ -109,13 +109,11 @@ def _no_reward(seen: NominalEpisodes) -> DefaultOracle | None:
     if gained == 0:
         return None
     if _is_rewarded_at_end(seen):
-        if (returns < 0).any():
-            lost = int(np.count_nonzero(returns < 0))
-            return DefaultOracle(
-                "return<0", f"{_ONE_REWARD}, and {_of(lost, seen)} have a negative one: a crash"
-            )
+        sparse, lost = "the only reward of an episode comes at its end", int(np.count_nonzero(returns < 0))
+        if lost:
+            return DefaultOracle("return<0", f"{sparse}, and {_of(lost, seen)} have a negative one: a crash")
         return DefaultOracle(
-            "return<=0", f"{_ONE_REWARD}, which {_of(gained, seen)} have; to have none is a crash"
+            "return<=0", f"{sparse}, which {_of(gained, seen)} have; to have none is a crash"
         )
     if returns.min() != 0 or 2 * gained <= len(seen):
         return None
@@ -137,7 +135,7 @@ def _two_groups(seen: NominalEpisodes) -> DefaultOracle | None:
     returns = np.sort(seen.returns)
     gaps = np.diff(returns[: len(returns) // 2 + 1])  # what most episodes do is no crash
     wide = max(_WIDE_GAP * np.ptp(returns), _ROUNDING * np.abs(returns).max())
-    if len(returns) < _SOME or gaps.max() <= wide:
+    if len(returns) < _ENOUGH_FOR_PATTERN or gaps.max() <= wide:
         return None
     low, high = returns[gaps.argmax()], returns[gaps.argmax() + 1]
     poor = seen.returns <= low
@@ -147,15 +145,20 @@ def _two_groups(seen: NominalEpisodes) -> DefaultOracle | None:
         return DefaultOracle(
             "truncated", f"{apart}, and just those were cut by a time limit: that is a crash"
         )
-    number = tidy(low + 0.25 * (high - low), high - 0.25 * (high - low))
-    return DefaultOracle(f"return<{written(number)}", f"{apart}: a return below {number:.6g} is a crash")
+    number = round_between(low + 0.25 * (high - low), high - 0.25 * (high - low))
+    return DefaultOracle(f"return<{number_text(number)}", f"{apart}: a return below {number:.6g} is a crash")
 
 
 def _never_done(seen: NominalEpisodes) -> DefaultOracle | None:
     """Cut by the time limit, where each step costs the same and most episodes end before it."""
     done = int(np.count_nonzero(seen.terminated))
     steps = seen.lengths - 1.0
-    if len(seen) < _SOME or done < _MOST * len(seen) or np.ptp(steps) == 0 or np.ptp(seen.returns) == 0:
+    if (
+        len(seen) < _ENOUGH_FOR_PATTERN
+        or done < _USUAL_SHARE * len(seen)
+        or np.ptp(steps) == 0
+        or np.ptp(seen.returns) == 0
+    ):
         return None
     if np.corrcoef(steps, seen.returns)[0, 1] > _PROPORTIONAL:
         return None
@@ -172,25 +175,25 @@ def _low_return(seen: NominalEpisodes) -> DefaultOracle:
     The margin below the quantile is there because one percent of perfectly nominal episodes is below it.
     """
     returns, median = seen.returns, float(np.median(seen.returns))
-    many = len(returns) >= _MANY
+    many = len(returns) >= _ENOUGH_FOR_QUANTILE
     floor = float(np.quantile(returns, 0.01) if many else returns.min())
     if median - floor <= _ROUNDING * abs(median):
         return _below_equal_returns(seen, median)
     margin = (median - floor) / 10
-    number = tidy(floor - 1.2 * margin, floor - 0.8 * margin)
+    number = round_between(floor - 1.2 * margin, floor - 0.8 * margin)
     below = int(np.count_nonzero(returns < number))
     what = "one percent of nominal returns is below" if many else "the lowest nominal return is"
     return DefaultOracle(
-        f"return<{written(number)}",
+        f"return<{number_text(number)}",
         f"{what} {floor:.6g}, the median {median:.6g}, and a tenth of their distance is left as a margin: "
         f"a return below {number:.6g}, as {_of(below, seen)} have, is a crash",
     )
 
 
 def _below_equal_returns(seen: NominalEpisodes, usual: float) -> DefaultOracle:
-    number = tidy(usual - 0.012 * abs(usual), usual - 0.008 * abs(usual))
+    number = round_between(usual - 0.012 * abs(usual), usual - 0.008 * abs(usual))
     return DefaultOracle(
-        f"return<{written(number)}",
+        f"return<{number_text(number)}",
         f"the usual return of {len(seen)} nominal episodes is {usual:.6g}, and next to none is lower: "
         f"one below {number:.6g} is a crash",
     )
@@ -200,7 +203,7 @@ def _of(count: int, seen: NominalEpisodes) -> str:
     return f"{count} of {len(seen)} nominal episodes"
 
 
-def tidy(low: float, high: float) -> float:
+def round_between(low: float, high: float) -> float:
     """The middle of `low` and `high`, rounded to as few digits as keep it between them."""
     middle = low + (high - low) / 2
     if not low < high:

@@ -10,28 +10,31 @@ import difflib
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.oracles.conditions import SYMBOLS
 from policyfuzz.oracles.tree import (
+    MEASURES,
     WORDS,
-    Compared,
+    Comparison,
     Flag,
     Joined,
     NominalQuantile,
     Part,
     Renamed,
     Word,
+    info_key,
     registered_names,
 )
 
-_WORD = re.compile(r"[\w.%+/-]+")
-_SIGN = re.compile(r"<=|>=|==|[<>|&!()]")
-_SPACE = re.compile(r"\s*")
+_TOKEN = re.compile(
+    r"(?P<foreign>\|\||&&|!=|=<|=>|=(?!=)|≤|≥)"
+    r"|(?P<word>[\w.%+/-]+)|(?P<sign><=|>=|==|[<>|&!()])|(?P<unexpected>\S)"
+)
 
-#: What people write who know other languages, and how it is written here.
+#: Signs of other languages, and how to write them here.
 _FOREIGN = {
     "||": "write | for or",
     "&&": "write & for and",
@@ -42,6 +45,62 @@ _FOREIGN = {
     "≤": "write <= for at most",
     "≥": "write >= for at least",
 }
+#: Words of other languages and packages, and how to write them here.
+_SYNONYMS = {
+    "or": "write | for or",
+    "and": "write & for and",
+    "not": "write !info.KEY where a key of info must have been true",
+    "done": "did you mean 'terminated'?",
+    "timeout": "did you mean 'truncated'?",
+    "error": "did you mean 'exception'?",
+}
+
+
+def parse(text: str, quantile: NominalQuantile | None = None) -> Oracle:
+    """The oracle that `text` describes; `quantile` gives the numbers for return<q5% and the like."""
+    return _resolved_tree(text, quantile).oracle()
+
+
+def resolved(text: str, quantile: NominalQuantile | None = None) -> str:
+    """The canonical `text` with numbers in place of quantiles: the same oracle, wherever it is read."""
+    return _resolved_tree(text, quantile).text
+
+
+def canonical(text: str) -> str:
+    """One way to write what `text` says, without needless spaces and parentheses; no comma, no colon."""
+    return read(text).text
+
+
+def looks_at(text: str) -> tuple[str, ...]:
+    """What the oracle looks at, in the order of the text: words, return, reward, info.KEY.
+
+    A word that a package registered is followed by the keys of `info` that its oracle asks for.
+    """
+    return read(text).subjects
+
+
+def info_keys(text: str) -> tuple[str, ...]:
+    """The keys of `info` that a simulator must record for this oracle, in the order of the text."""
+    return tuple(key for key in map(info_key, looks_at(text)) if key)
+
+
+def read(text: str) -> Part:
+    """The tree of `text`; a UsageError points at what cannot be read."""
+    reader = _Reader(text, list(_tokens(text)))
+    part = reader.either()
+    if reader.next.text:
+        raise reader.error("expected |, &, as or the end of the text", _separator_hint(reader.next))
+    return part
+
+
+def _resolved_tree(text: str, quantile: NominalQuantile | None) -> Part:
+    def refuse(share: float) -> float:
+        raise UsageError(
+            f"the oracle {text!r} asks for a quantile (q{share}) of nominal returns, and there are none",
+            "write a number instead",
+        )
+
+    return read(text).resolved(quantile or refuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,71 +117,33 @@ class Token:
         return self.text in SYMBOLS
 
 
-def unreadable(text: str, token: Token, what: str, hint: str = "") -> UsageError:
+def _unreadable(text: str, token: Token, what: str, hint: str = "") -> UsageError:
     """The error that shows where in `text` it is, and says `what` is wrong there."""
     line = re.sub(r"\s", " ", text)
     mark = " " * token.start + "^" * max(len(token.text), 1)
     return UsageError(f"cannot read the oracle: {what}\n  {line}\n  {mark}", hint)
 
 
-def tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[Token]:
     """All words and signs of `text` in order, and its end."""
-    place = _after_space(text, 0)
-    while place < len(text):
-        token = _token(text, place)
+    for found in _TOKEN.finditer(text):
+        token = Token(found[0], found.start(), is_word=found.lastgroup == "word")
+        if found.lastgroup == "foreign":
+            raise _unreadable(text, token, f"{token.text} has no meaning here", _FOREIGN[token.text])
+        if found.lastgroup == "unexpected":
+            hint = "an oracle is made of words, numbers, comparisons, |, &, ! and parentheses"
+            raise _unreadable(text, token, f"unexpected {token.text!r}", hint)
         yield token
-        place = _after_space(text, place + len(token.text))
     yield Token("", len(text), is_word=False)
-
-
-def _token(text: str, place: int) -> Token:
-    foreign = next((sign for sign in _FOREIGN if text.startswith(sign, place)), None)
-    if foreign is not None and not text.startswith("==", place):
-        token = Token(foreign, place, is_word=False)
-        raise unreadable(text, token, f"{foreign} has no meaning here", _FOREIGN[foreign])
-    for pattern in (_WORD, _SIGN):
-        found = pattern.match(text, place)
-        if found:
-            return Token(found[0], place, is_word=pattern is _WORD)
-    hint = "an oracle is made of words, numbers, comparisons, |, &, ! and parentheses"
-    raise unreadable(text, Token(text[place], place, is_word=False), f"unexpected {text[place]!r}", hint)
-
-
-def _after_space(text: str, place: int) -> int:
-    space = _SPACE.match(text, place)
-    return space.end() if space else place
-
-
-_MEASURES = ("return", "reward")
-_INFO = "info."
-
-#: Words of other languages and packages, and how it is said here.
-_SYNONYMS = {
-    "or": "write | for or",
-    "and": "write & for and",
-    "not": "write !info.KEY where a key of info must have been true",
-    "done": "did you mean 'terminated'?",
-    "timeout": "did you mean 'truncated'?",
-    "error": "did you mean 'exception'?",
-}
-
-
-def read(text: str) -> Part:
-    """The tree of `text`; a UsageError points at what cannot be read."""
-    reader = _Reader(text, list(tokens(text)))
-    part = reader.either()
-    if reader.next.text:
-        raise reader.error("expected |, &, as or the end of the text", _after_atom(reader.next))
-    return part
 
 
 @dataclass
 class _Reader:
-    """Goes through the tokens from left to right."""
+    """Goes through the tokens from left to right; a method for each line of the grammar."""
 
     text: str
     tokens: list[Token]
-    place: int = field(default=0)
+    place: int = 0
 
     @property
     def next(self) -> Token:
@@ -130,19 +151,17 @@ class _Reader:
 
     def error(self, what: str, hint: str = "") -> UsageError:
         """The error that points at the next token."""
-        return unreadable(self.text, self.next, what, hint)
+        return _unreadable(self.text, self.next, what, hint)
 
     def take(self) -> Token:
-        token = self.next
         self.place += 1
-        return token
+        return self.tokens[self.place - 1]
 
     def takes(self, sign: str) -> bool:
-        """True, and one further, where the next token is `sign`."""
-        if self.next.text != sign:
-            return False
-        self.place += 1
-        return True
+        """True where the next token is `sign`, which is taken then."""
+        is_next = self.next.text == sign
+        self.place += is_next
+        return is_next
 
     def either(self) -> Part:
         parts = [self.both()]
@@ -173,7 +192,7 @@ class _Reader:
         if self.takes("("):
             part = self.either()
             if not self.takes(")"):
-                raise self.error("expected )", _after_atom(self.next))
+                raise self.error("expected )", _separator_hint(self.next))
             return part
         if self.takes("!"):
             return self.negated()
@@ -185,14 +204,14 @@ class _Reader:
         return self.word()
 
     def negated(self) -> Part:
-        if not _is_key(self.next):
+        if not info_key(self.next.text):
             hint = (
                 "write truncated instead"
                 if self.next.text == "terminated"
                 else "for example: !info.is_success"
             )
             raise self.error("only a key of info can be negated", hint)
-        flag = Flag(_key(self.take()), is_negated=True)
+        flag = Flag(info_key(self.take().text), is_negated=True)
         if self.next.is_symbol:
             raise self.error(
                 "a comparison cannot be negated", "turn it round: info.KEY>=X for not info.KEY<X"
@@ -201,28 +220,28 @@ class _Reader:
 
     def word(self) -> Part:
         token, follower = self.next, self.tokens[self.place + 1]
-        if token.text in _MEASURES or _is_key(token):
+        if token.text in MEASURES or info_key(token.text):
             self.take()
             return self.compared(token)
         if token.text in WORDS or token.text in registered_names():
             self.take()
             return Word(token.text)
-        if token.text in ("info", _INFO):
+        if token.text in ("info", "info."):
             raise self.error("expected a key of info", "for example: info.collision")
-        raise self.error(f"unknown word {token.text!r}", _hint(token.text, is_compared=follower.is_symbol))
+        raise self.error(
+            f"unknown word {token.text!r}", _word_hint(token.text, is_compared=follower.is_symbol)
+        )
 
     def compared(self, subject: Token) -> Part:
         """What follows after return, reward or a key of info."""
-        symbol = self.next.text
-        for known in SYMBOLS:
-            if symbol == known:
-                self.take()
+        for symbol in SYMBOLS:
+            if self.takes(symbol):
                 number, is_quantile = self.number(subject.text)
-                return Compared(subject.text, known, number, is_quantile)
-        if subject.text in _MEASURES:
+                return Comparison(subject.text, symbol, number, is_quantile)
+        if subject.text in MEASURES:
             hint = f"for example: {subject.text}<-100"
             raise self.error(f"expected one of {', '.join(SYMBOLS)} after {subject.text}", hint)
-        return Flag(_key(subject), is_negated=False)
+        return Flag(info_key(subject.text), is_negated=False)
 
     def number(self, subject: str) -> tuple[float, bool]:
         """A number, and whether it is the share of a quantile."""
@@ -257,15 +276,7 @@ class _Reader:
         return share
 
 
-def _is_key(token: Token) -> bool:
-    return token.text.startswith(_INFO) and token.text != _INFO
-
-
-def _key(token: Token) -> str:
-    return token.text.removeprefix(_INFO)
-
-
-def _after_atom(token: Token) -> str:
+def _separator_hint(token: Token) -> str:
     """The hint for a token that stands where |, & or the end must be."""
     if token.text == ")":
         return "there is no ( that it closes"
@@ -277,49 +288,19 @@ def _after_atom(token: Token) -> str:
 def _number_hint(text: str, subject: str) -> str:
     if text.endswith("%"):
         return f"a quantile of nominal returns is written q{text}"
-    if text.lower() in ("true", "false") and subject not in _MEASURES:
+    if text.lower() in ("true", "false") and subject not in MEASURES:
         return f"write {subject} for true, and !{subject} for never true"
     return "numbers are written as in Python: 100, -99.5, 1e-3"
 
 
-def _hint(word: str, is_compared: bool) -> str:
-    """What was meant by an unknown `word`, as far as one can tell."""
+def _word_hint(word: str, is_compared: bool) -> str:
+    """What an unknown `word` probably means."""
     if word.lower() in _SYNONYMS:
         return _SYNONYMS[word.lower()]
-    known = _MEASURES if is_compared else (*WORDS, *registered_names(), *_MEASURES)
+    known = MEASURES if is_compared else (*WORDS, *registered_names(), *MEASURES)
     close = difflib.get_close_matches(word.lower(), known, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     if word[0].isalpha():
         return f"known: {', '.join(known)}; a key of info is written info.{word}"
     return "the number comes last, for example: reward<-100"
-
-
-def parse(text: str, quantile: NominalQuantile | None = None) -> Oracle:
-    """The oracle that `text` describes; `quantile` gives the numbers for return<q5% and the like."""
-    return _filled_in(text, quantile).oracle()
-
-
-def resolved(text: str, quantile: NominalQuantile | None = None) -> str:
-    """The canonical `text` with numbers in place of quantiles: the same oracle, wherever it is read."""
-    return _filled_in(text, quantile).text
-
-
-def canonical(text: str) -> str:
-    """One way to write what `text` says, without needless spaces and parentheses; no comma, no colon."""
-    return read(text).text
-
-
-def info_keys(text: str) -> tuple[str, ...]:
-    """The keys of `info` that a simulator must record for this oracle, in the order of the text."""
-    return read(text).keys
-
-
-def _filled_in(text: str, quantile: NominalQuantile | None) -> Part:
-    def lacking(share: float) -> float:
-        raise UsageError(
-            f"the oracle {text!r} asks for a quantile (q{share}) of nominal returns, and there are none",
-            "write a number instead",
-        )
-
-    return read(text).resolved(quantile or lacking)
