@@ -6,8 +6,8 @@ from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.observations import sample_observations
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.views import made_up
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 ROOM = spaces.Dict(
@@ -141,7 +141,7 @@ def test_pictures_and_dictionaries_are_flattened_and_numbers_one_hot(tmp_path):
     for space, width in ((ROOM["image"], 12), (spaces.Discrete(5, start=2), 5), (ROOM, 4 + 12 + 1)):
         np.savez(tmp_path / "p.npz", W0=np.eye(width))
         loaded = load_policy(f"npz:{tmp_path / 'p.npz'}", Spaces(space, spaces.Box(-999, 999, (width,))))
-        observations = made_up(space, 3)
+        observations = sample_observations(space, 3)
         np.testing.assert_array_equal(acts(loaded, observations), flat(space, observations))
 
 
@@ -164,5 +164,5 @@ def test_squashed_outputs_are_noticed_and_rescaled_on_demand(tmp_path):
     assert stretched.notes == ()
     assert stretched.uri == f"{uri}?rescale"
     assert stretched.sha256 != plain.sha256
-    observations = made_up(torque.observation, 5)
+    observations = sample_observations(torque.observation, 5)
     np.testing.assert_allclose(acts(stretched, observations), 2 * acts(plain, observations), rtol=1e-6)

@@ -4,8 +4,8 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.policies.loaded import Spaces
+from policyfuzz.policies.observations import sample_observations
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.views import made_up
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
@@ -112,7 +112,7 @@ def test_pictures_are_given_channels_first_where_the_network_wants_them_so(tmp_p
     uri = save(tmp_path / "p.onnx", nodes, [port("obs", ["n", 3, 4, 5])], [port("q", ["n", 3])])
     space = spaces.Box(0, 255, (4, 5, 3), np.uint8)
     loaded = load_policy(uri, Spaces(space, spaces.Discrete(3)))
-    pictures = made_up(space, 20)
+    pictures = sample_observations(space, 20)
     np.testing.assert_array_equal(acts(loaded, pictures), pictures.max(axis=(1, 2)).argmax(axis=1))
 
 
@@ -128,7 +128,7 @@ def test_inputs_are_matched_with_the_keys_of_a_dictionary(tmp_path):
     inputs = [port("goal", ["n", 4]), port("image", ["n", 2, 2], TensorProto.UINT8)]
     uri = save(tmp_path / "p.onnx", nodes, inputs, [port("action", ["n", 4])])
     loaded = load_policy(uri, Spaces(ROOM, spaces.Box(-999, 999, (4,))))
-    seen = made_up(ROOM, 5)
+    seen = sample_observations(ROOM, 5)
     np.testing.assert_array_equal(acts(loaded, seen), seen["image"].reshape(5, 4) + seen["goal"])
 
 
@@ -136,7 +136,7 @@ def test_one_input_for_a_dictionary_gets_it_flattened(tmp_path):
     nodes = [helper.make_node("Identity", ["obs"], ["action"])]
     uri = save(tmp_path / "p.onnx", nodes, [port("obs", ["n", 8])], [port("action", ["n", 8])])
     loaded = load_policy(uri, Spaces(ROOM, spaces.Box(-999, 999, (8,))))
-    seen = made_up(ROOM, 5)
+    seen = sample_observations(ROOM, 5)
     flat = np.concatenate([seen[key].reshape(5, 4) for key in ROOM.spaces], axis=1)
     np.testing.assert_array_equal(acts(loaded, seen), flat)
     assert any("key after key" in note for note in loaded.notes)

@@ -8,8 +8,8 @@ from gymnasium import spaces
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError
 from policyfuzz.policies import uri as uris
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.observations import sample_observations, views
 from policyfuzz.policies.uri import load_policy, schemes
-from policyfuzz.policies.views import made_up, views
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 ROOM = spaces.Dict(
@@ -107,14 +107,14 @@ def test_an_unknown_option_gets_a_did_you_mean():
     ],
 )
 def test_made_up_observations_are_of_the_space_and_always_the_same(space):
-    batch = made_up(space, 10)
+    batch = sample_observations(space, 10)
     assert all(space.contains(row) for row in batch)
     assert len(np.unique(batch, axis=0)) > 1
-    np.testing.assert_array_equal(batch, made_up(space, 10))
+    np.testing.assert_array_equal(batch, sample_observations(space, 10))
 
 
 def test_made_up_dictionaries_have_a_field_for_each_key():
-    batch = made_up(ROOM, 3)
+    batch = sample_observations(ROOM, 3)
     assert batch.shape == (3,)
     assert batch["image"].shape == (3, 2, 2, 3)
     assert ROOM.contains({key: np.asarray(batch[key][0]) for key in ROOM.spaces})
@@ -122,7 +122,7 @@ def test_made_up_dictionaries_have_a_field_for_each_key():
 
 def test_made_up_text_is_text():
     space = spaces.Dict({"mission": spaces.Text(10), "position": spaces.Discrete(4)})
-    batch = made_up(space, 3)
+    batch = sample_observations(space, 3)
     assert all(isinstance(mission, str) for mission in batch["mission"])
     assert views(space) == ()
     assert views(spaces.Dict({"nested": space})) == ()

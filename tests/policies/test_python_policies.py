@@ -6,8 +6,8 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError
 from policyfuzz.policies.loaded import Spaces
+from policyfuzz.policies.observations import sample_observations
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.views import made_up
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 STEER = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Box(-1, 1, (1,)))
@@ -265,7 +265,7 @@ ROOM = Spaces(
     ],
 )
 def test_dictionaries_come_as_such(code, text):
-    seen = made_up(ROOM.observation, 10)
+    seen = sample_observations(ROOM.observation, 10)
     np.testing.assert_array_equal(acts(load_policy(code(text), ROOM), seen), seen["direction"])
 
 

@@ -9,8 +9,8 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
+from policyfuzz.policies.observations import sample_observations
 from policyfuzz.policies.uri import load_policy
-from policyfuzz.policies.views import made_up
 
 torch = pytest.importorskip("torch", reason="needs torch")
 pytestmark = [
@@ -175,7 +175,7 @@ def test_a_dictionary_is_given_as_one(tmp_path):
     room = spaces.Dict({"image": spaces.Box(0, 255, (2, 2), np.uint8), "goal": spaces.Box(-1, 1, (2,))})
     uri = save(Rooms(), tmp_path / "p.pt")
     loaded = load_policy(uri, Spaces(room, spaces.Box(-9999, 9999, (2,))), trust=True)
-    seen = made_up(room, 5)
+    seen = sample_observations(room, 5)
     np.testing.assert_allclose(
         acts(loaded, seen), seen["image"].sum((1, 2))[:, None] + seen["goal"], rtol=1e-6
     )

@@ -11,6 +11,24 @@ from policyfuzz.core.errors import PolicyError
 if TYPE_CHECKING:
     from gymnasium import Space
 
+#: Names of the output with the actions, the best first; compared without case.
+ACTION_NAMES = (
+    "action",
+    "actions",
+    "deterministic_continuous_actions",
+    "deterministic_discrete_actions",
+    "continuous_actions",
+    "discrete_actions",
+    "mu",
+    "mean",
+    "logits",
+    "action_logits",
+    "q_values",
+    "q",
+    "output",
+    "policy",
+)
+
 _HINT = "was the policy trained for another environment, or does it give its actions in another output?"
 
 
@@ -62,9 +80,24 @@ def rescaled(outputs: NDArray[Any], space: "Space[Any]") -> NDArray[Any]:
     return stretched
 
 
+def checked_actions(actions: NDArray[Any], count: int, meaning: tuple[str, ...]) -> NDArray[np.float64]:
+    """`actions` as float64 (count, k), finite and one for each `meaning`, or a PolicyError."""
+    given, shape = np.asarray(actions), (count, len(meaning))
+    if given.shape != shape:
+        problem = f"shape {given.shape}"
+    elif given.dtype.kind not in "fiub" or not np.isfinite(given).all():
+        problem = "values that are NaN, infinite or no numbers"
+    else:
+        return given.astype(np.float64, copy=False)
+    raise PolicyError(
+        f"the policy's actions have {problem}, expected finite numbers {shape}: {', '.join(meaning)}",
+        hint="does this policy belong to this target?",
+    )
+
+
 def _discrete(flat: NDArray[Any], count: int, start: int, space: "Space[Any]") -> NDArray[np.int64]:
     if flat.shape[1] == 1:
-        return _whole(flat[:, 0], np.array(start), np.array(start + count - 1), space)
+        return _whole_numbers(flat[:, 0], np.array(start), np.array(start + count - 1), space)
     if flat.shape[1] != count:
         raise _misfit(flat, f"1 or {count}", space)
     best: NDArray[np.int64] = flat.argmax(axis=1).astype(np.int64) + start
@@ -74,7 +107,7 @@ def _discrete(flat: NDArray[Any], count: int, start: int, space: "Space[Any]") -
 def _multi_discrete(flat: NDArray[Any], space: Any) -> NDArray[np.int64]:
     choices, start = space.nvec.ravel(), np.ravel(space.start)
     if flat.shape[1] == len(choices):
-        actions = _whole(flat, start, start + choices - 1, space)
+        actions = _whole_numbers(flat, start, start + choices - 1, space)
     elif flat.shape[1] == choices.sum():
         ends = np.cumsum(choices)
         scores = np.split(flat, ends[:-1], axis=1)
@@ -84,10 +117,10 @@ def _multi_discrete(flat: NDArray[Any], space: Any) -> NDArray[np.int64]:
     return actions.reshape(len(flat), *space.shape)
 
 
-def _whole(
+def _whole_numbers(
     values: NDArray[Any], low: NDArray[Any], high: NDArray[Any], space: "Space[Any]"
 ) -> NDArray[np.int64]:
-    """`values` as whole numbers, once they are sure to be actions of `space`."""
+    """`values` as whole numbers, if all of them are actions of `space`."""
     wrong = (values != np.rint(values)) | (values < low) | (values > high)
     if wrong.any():
         raise PolicyError(
@@ -112,19 +145,4 @@ def _box(values: NDArray[Any], space: Any) -> NDArray[Any]:
 def _misfit(flat: NDArray[Any], wanted: str, space: "Space[Any]") -> PolicyError:
     return PolicyError(
         f"the policy gives {flat.shape[1]} number(s) for an observation, expected {wanted} for {space}", _HINT
-    )
-
-
-def checked_actions(actions: NDArray[Any], count: int, meaning: tuple[str, ...]) -> NDArray[np.float64]:
-    """`actions` as float64 (count, k), after making sure that they are finite and one for each `meaning`."""
-    given, shape = np.asarray(actions), (count, len(meaning))
-    if given.shape != shape:
-        problem = f"shape {given.shape}"
-    elif given.dtype.kind not in "fiub" or not np.isfinite(given).all():
-        problem = "values that are NaN, infinite or no numbers"
-    else:
-        return given.astype(np.float64, copy=False)
-    raise PolicyError(
-        f"the policy's actions have {problem}, expected finite numbers {shape}: {', '.join(meaning)}",
-        hint="does this policy belong to this target?",
     )

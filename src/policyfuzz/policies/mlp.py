@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
-
-#: Rows per matrix product. BLAS rounds differently for other row counts, so every product has exactly
-#: this many rows (the last ones padded): a row's result is then independent of its batch.
-BLOCK_ROWS = 64
+from policyfuzz.policies.network import BLOCK_ROWS
 
 LINEAR, RELU, TANH = 0, 1, 2
+ACTIVATIONS = {"linear": LINEAR, "relu": RELU, "tanh": TANH}
 
 
 @kernel
@@ -88,8 +86,6 @@ def forward(
 
 #: One network: its layers as (weights (in, out), bias (out,)).
 Layers = Sequence[tuple[NDArray[Any], NDArray[Any]]]
-
-ACTIVATIONS = {"linear": 0, "relu": 1, "tanh": 2}
 
 
 @dataclass(frozen=True, slots=True)

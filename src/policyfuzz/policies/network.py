@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,155 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.actions import rescaled, to_actions
-from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.views import made_up
+from policyfuzz.policies.loaded import LoadedPolicy, Spaces
+from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.uri import Address
 
-#: Rows that a network sees at once. Matrix products round a row differently for other numbers of rows,
-#: but alike at every position of a block of this size and whatever its other rows are.
+#: Rows that a network sees at once. BLAS rounds a row differently for other numbers of rows, but alike at
+#: every position of a block of this size and whatever its other rows are.
 BLOCK_ROWS = 64
 
+Arrays = tuple[NDArray[Any], ...]
 
-def in_blocks(
-    function: Callable[..., tuple[NDArray[Any], ...]], *arrays: NDArray[Any], size: int = BLOCK_ROWS
-) -> tuple[NDArray[Any], ...]:
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A function of blocks of rows; what it remembers about an episode goes in and comes out."""
+
+    run: Callable[..., Arrays]  #: inputs and states (rows, ...) to outputs and new states (rows, ...)
+    #: From observations (m, ...) to each of the inputs.
+    layouts: tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
+    states: Arrays = ()  #: of one episode at its beginning
+    rows: int | None = BLOCK_ROWS  #: in each call; None if it keeps rows apart by itself
+    rescale: bool = False  #: outputs lie between -1 and 1, and are stretched to the bounds of the actions
+    notes: tuple[str, ...] = ()
+    may_squash: bool = True  #: the last layer may be a tanh
+    gives_actions: bool = False  #: outputs are the actions of the environment as they are
+
+
+class NetworkPolicy:
+    """A network that acts, with its states for each episode."""
+
+    def __init__(self, network: Network, spaces: Spaces) -> None:
+        self._network, self._spaces = network, spaces
+        self._states: list[NDArray[Any]] = []
+
+    def begin(self, count: int) -> None:
+        self._states = [np.repeat(state[None], count, axis=0) for state in self._network.states]
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+        return self.decode(self.outputs(observations, rows))
+
+    def outputs(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+        """What the network itself gives (m, ...) for `observations` of episodes `rows` (m,)."""
+        network = self._network
+        inputs = [layout(observations) for layout in network.layouts]
+        states = [state[rows] for state in self._states]
+        if network.rows is None:
+            outputs, *states = network.run(*inputs, *states)
+        else:
+            outputs, *states = in_blocks(network.run, *inputs, *states, size=network.rows)
+        for memory, state in zip(self._states, states, strict=True):
+            memory[rows] = state
+        return outputs
+
+    def decode(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Actions for `outputs`."""
+        if self._network.gives_actions:
+            return outputs
+        action = self._spaces.action
+        return to_actions(rescaled(outputs, action) if self._network.rescale else outputs, action)
+
+
+def loaded_network(
+    network: Network, spaces: Spaces, address: Address, path: Path, *contents: bytes
+) -> LoadedPolicy:
+    """The policy of `network`, read from the `contents` of the file at `path`, after a trial in `spaces`."""
+    network = validated(network, spaces, path.name)
+    return LoadedPolicy(
+        make=lambda: NetworkPolicy(network, spaces),
+        name=f"{address.scheme}:{path.name}",
+        uri=address.uri(path),
+        sha256=address.sha256(*contents),
+        notes=network.notes,
+    )
+
+
+def validated(network: Network, spaces: Spaces, name: str) -> Network:
+    """`network` after a trial on sample observations.
+
+    Refuses one that does not act in `spaces`, or not twice alike. One whose rows of a batch are not
+    independent, to the last bit, runs row by row from then on.
+    """
+    observations = sample_observations(spaces.observation, BLOCK_ROWS)
+    outputs = trial_outputs(network, spaces, observations)
+    if not _equal(outputs, trial_outputs(network, spaces, observations)):
+        raise PolicyError(
+            f"{name} gives two different actions for the same observation",
+            hint="it must be deterministic: take the most likely or mean action; no dropout (eval mode)",
+        )
+    notes = list(network.notes)
+    if not _keeps_rows_apart(network, spaces, observations, outputs):
+        network = replace(network, rows=1)
+        trial_outputs(network, spaces, observations[:1])
+        notes.append("runs row by row, since its rows of a batch depend on each other")
+    if network.may_squash and not network.rescale and _looks_squashed(outputs, spaces.action):
+        notes.append(
+            "outputs stayed within -1 and 1 in a trial, and actions go further:"
+            " if the network ends in a tanh, add ?rescale"
+        )
+    return replace(network, notes=tuple(notes))
+
+
+def trial_outputs(network: Network, spaces: Spaces, observations: NDArray[Any]) -> NDArray[Any]:
+    """Outputs (2, m, ...) of two steps of m episodes that see the same `observations` (m, ...) twice."""
+    policy = NetworkPolicy(network, spaces)
+    policy.begin(len(observations))
+    rows = np.arange(len(observations))
+    steps = [policy.outputs(observations, rows) for _ in range(2)]
+    for outputs in steps:
+        policy.decode(outputs)
+    return np.stack(steps)
+
+
+def _keeps_rows_apart(
+    network: Network, spaces: Spaces, observations: NDArray[Any], outputs: NDArray[Any]
+) -> bool:
+    """True if `outputs` of `observations` are the same in another order, and for one of them alone."""
+    if network.rows == 1:
+        return True
+    turned = trial_outputs(network, spaces, observations[::-1])
+    alone = trial_outputs(network, spaces, observations[:1])
+    return _equal(outputs[:, ::-1], turned) and _equal(outputs[:, :1], alone)
+
+
+def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    return first.shape == second.shape and bool(np.array_equal(first, second))
+
+
+def _looks_squashed(outputs: NDArray[Any], space: Any) -> bool:
+    low, high = getattr(space, "low", None), getattr(space, "high", None)
+    if low is None or high is None or not np.issubdtype(space.dtype, np.floating):
+        return False
+    bounded = np.isfinite(low).all() and np.isfinite(high).all()
+    return bool(bounded and max(abs(low).max(), abs(high).max()) > 1 and abs(outputs).max() <= 1)
+
+
+def with_copies(run: Callable[..., Arrays], rows: int) -> Callable[..., Arrays]:
+    """`run`, which takes exactly so many `rows`, as a function of one row, of which it gets copies.
+
+    In small blocks even the position of a row changes how it is rounded, so other rows cannot fill them.
+    """
+    if rows == 1:
+        return run
+
+    def run_one(*arrays: NDArray[Any]) -> Arrays:
+        return tuple(result[:1] for result in run(*(np.repeat(array, rows, axis=0) for array in arrays)))
+
+    return run_one
+
+
+def in_blocks(function: Callable[..., Arrays], *arrays: NDArray[Any], size: int = BLOCK_ROWS) -> Arrays:
     """All rows of `arrays` (m, ...), m >= 1, through `function`, which is given `size` rows each time.
 
     `function` takes one array (size, ...) for each of `arrays`, in their order, and gives a tuple of
@@ -47,127 +186,3 @@ def _block(array: NDArray[Any], start: int, size: int) -> NDArray[Any]:
     block[: len(rows)] = rows
     block[len(rows) :] = array[0]
     return block
-
-
-Arrays = tuple[NDArray[Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """A function of blocks of rows; what it remembers about an episode goes in and comes out."""
-
-    run: Callable[..., Arrays]  #: inputs and states (rows, ...) to outputs and new states (rows, ...)
-    layouts: tuple[
-        Callable[[NDArray[Any]], NDArray[Any]], ...
-    ]  #: observations (m, ...) to each of the inputs
-    states: Arrays = ()  #: of one episode at its beginning
-    rows: int | None = BLOCK_ROWS  #: in each call; None if it keeps rows apart by itself
-    rescale: bool = False  #: outputs lie between -1 and 1, and are stretched to the bounds of the actions
-    notes: tuple[str, ...] = ()
-    may_squash: bool = True  #: the last layer may be a tanh
-
-
-class NetworkPolicy:
-    """A network that acts; remembers its states for each episode."""
-
-    def __init__(self, network: Network, spaces: Spaces) -> None:
-        self._network, self._spaces = network, spaces
-        self._states: list[NDArray[Any]] = []
-
-    def begin(self, count: int) -> None:
-        self._states = [np.repeat(state[None], count, axis=0) for state in self._network.states]
-
-    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-        return self.decode(self.outputs(observations, rows))
-
-    def outputs(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-        """What the network itself gives (m, ...) for `observations` of episodes `rows` (m,)."""
-        network = self._network
-        inputs = [layout(observations) for layout in network.layouts]
-        states = [state[rows] for state in self._states]
-        if network.rows is None:
-            outputs, *states = network.run(*inputs, *states)
-        else:
-            outputs, *states = in_blocks(network.run, *inputs, *states, size=network.rows)
-        for memory, state in zip(self._states, states, strict=True):
-            memory[rows] = state
-        return outputs
-
-    def decode(self, outputs: NDArray[Any]) -> NDArray[Any]:
-        """Actions for `outputs`."""
-        action = self._spaces.action
-        return to_actions(rescaled(outputs, action) if self._network.rescale else outputs, action)
-
-
-def with_copies(run: Callable[..., Arrays], rows: int) -> Callable[..., Arrays]:
-    """`run`, which insists on so many `rows`, as a function of one row: it is given copies of that.
-
-    In small blocks even the place of a row changes how it is rounded, so that other rows will not do.
-    """
-    if rows == 1:
-        return run
-
-    def run_one(*arrays: NDArray[Any]) -> Arrays:
-        return tuple(result[:1] for result in run(*(np.repeat(array, rows, axis=0) for array in arrays)))
-
-    return run_one
-
-
-def settle(network: Network, spaces: Spaces, name: str) -> Network:
-    """`network` as it can be used, after a trial on made-up observations.
-
-    Refuses one that does not act in `spaces`, or not twice alike. One in which the rows of a batch are not
-    independent, to the last bit, is run row by row from then on.
-    """
-    observations = made_up(spaces.observation, BLOCK_ROWS)
-    outputs = trial(network, spaces, observations)
-    if not _equal(outputs, trial(network, spaces, observations)):
-        raise PolicyError(
-            f"{name} gives two different actions for the same observation",
-            hint="it must be deterministic: take the most likely or mean action; no dropout (eval mode)",
-        )
-    notes = list(network.notes)
-    if not _keeps_rows_apart(network, spaces, observations, outputs):
-        network = replace(network, rows=1)
-        trial(network, spaces, observations[:1])
-        notes.append("runs row by row, since its rows of a batch depend on each other")
-    if network.may_squash and not network.rescale and _looks_squashed(outputs, spaces.action):
-        notes.append(
-            "outputs stayed within -1 and 1 in a trial, and actions go further:"
-            " if the network ends in a tanh, add ?rescale"
-        )
-    return replace(network, notes=tuple(notes))
-
-
-def trial(network: Network, spaces: Spaces, observations: NDArray[Any]) -> NDArray[Any]:
-    """Outputs (2, m, ...) of two steps of m episodes that see the same `observations` (m, ...) twice."""
-    policy = NetworkPolicy(network, spaces)
-    policy.begin(len(observations))
-    rows = np.arange(len(observations))
-    steps = [policy.outputs(observations, rows) for _ in range(2)]
-    for outputs in steps:
-        policy.decode(outputs)
-    return np.stack(steps)
-
-
-def _keeps_rows_apart(
-    network: Network, spaces: Spaces, observations: NDArray[Any], outputs: NDArray[Any]
-) -> bool:
-    """True if `outputs` of `observations` are the same in another order, and for one of them alone."""
-    if network.rows == 1:
-        return True
-    turned = trial(network, spaces, observations[::-1])
-    alone = trial(network, spaces, observations[:1])
-    return _equal(outputs[:, ::-1], turned) and _equal(outputs[:, :1], alone)
-
-
-def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    return first.shape == second.shape and bool(np.array_equal(first, second))
-
-
-def _looks_squashed(outputs: NDArray[Any], space: Any) -> bool:
-    low, high = getattr(space, "low", None), getattr(space, "high", None)
-    if low is None or high is None or not np.issubdtype(space.dtype, np.floating):
-        return False
-    bounded = np.isfinite(low).all() and np.isfinite(high).all()
-    return bool(bounded and max(abs(low).max(), abs(high).max()) > 1 and abs(outputs).max() <= 1)

@@ -1,16 +1,16 @@
-"""Perceptrons in .npz files: those that come with the package, and arrays that were written by hand.
+"""Perceptrons in .npz files: those that come with the package, and arrays that users write.
 
     npz:FILE           a network from the observation to the action, or to scores of actions
     npz:FILE?rescale   outputs lie between -1 and 1 and are stretched to the bounds of the actions
 
-Either the format of `policies/npz_weights.py`, or one that is easily written by hand, with for each layer
-weights and bias, as W0, b0, W1, b1, ... or under names such as `0.weight` and `0.bias` in their order:
+The file is in the format of `write_npz`, or holds weights and bias of each layer, as W0, b0, W1, b1, ... or
+under names such as `0.weight` and `0.bias` in their order:
 
     np.savez("policy.npz", W0=..., b0=..., W1=..., b1=..., activation="tanh")
     np.savez("policy.npz", **{name: value.numpy() for name, value in model.state_dict().items()})
 
 Weights are (in, out), or (out, in) if only that fits; where both fit, `weight` means (out, in) as in PyTorch.
-`activation` is that of the hidden layers (relu if it is not told), `output` that of the last one (linear).
+`activation` is that of the hidden layers (relu by default), `output` that of the last one (linear).
 """
 
 import math
@@ -28,9 +28,57 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.network import Network, NetworkPolicy, settle
+from policyfuzz.policies.network import Network, loaded_network
+from policyfuzz.policies.observations import WRAPPER_HINT, View, views
 from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
-from policyfuzz.policies.views import WRAPPER_HINT, View, views
+
+_OPTIONS = {"rescale": "outputs to the bounds of the actions"}
+#: W0, weight_0, kernel0 and so on: what it is, and of which layer.
+_NUMBERED = re.compile(r"(w|weight|weights|kernel|b|bias)_?(\d+)", re.IGNORECASE)
+#: 0.weight, policy_net.2.bias, layer/kernel and so on: of which layer, and what it is.
+_NAMED = re.compile(r"(.+)[./](weight|kernel|bias)", re.IGNORECASE)
+_SETTINGS = ("activation", "hidden", "output")
+_FORMAT = "expected W0, b0, W1, b1, ..., or 0.weight, 0.bias, 2.weight, ...; and activation, a name"
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
+    """The network in the file that `rest` names."""
+    address = Address.parse("npz", rest, _OPTIONS)
+    path = address.file()
+    if scheme_of(path) != "npz":
+        raise not_a_file_of("npz", path, "not a numpy archive")
+    found = views(spaces.observation)
+    widths = {math.prod(view.shape) for view in found}
+    bank, notes = (read_npz(path), ()) if _is_bank(path) else _read_layers(path, widths)
+    view = _fitting_view(bank, found, spaces, path.name)
+    network = _as_network(bank, view, "rescale" in address.options, notes)
+    return loaded_network(network, spaces, address, path, path.read_bytes())
+
+
+def _fitting_view(bank: MlpBank, found: tuple[View, ...], spaces: Spaces, name: str) -> View:
+    if len(bank.parameters) != 1:
+        raise PolicyError(f"{name} holds {len(bank.parameters)} networks, expected 1")
+    for view in found:
+        if view.fits([bank.sizes[0]]):
+            return view
+    raise PolicyError(
+        f"the network in {name} takes {bank.sizes[0]} numbers, and an observation is {spaces.observation}",
+        hint=WRAPPER_HINT,
+    )
+
+
+def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]) -> Network:
+    def run(block: NDArray[Any]) -> tuple[NDArray[Any]]:
+        return (bank(block, np.zeros(len(block), np.int64)),)
+
+    def layout(observations: NDArray[Any]) -> NDArray[Any]:
+        return view.convert(observations).reshape(len(observations), bank.sizes[0]).astype(np.float64)
+
+    notes = (*notes, view.note) if view.note else notes
+    may_squash = bank.activations[-1] == "tanh"
+    return Network(run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash)
 
 
 def shipped(name: str) -> Traversable:
@@ -74,42 +122,29 @@ def write_npz(path: Path, bank: MlpBank) -> None:
     )
 
 
-#: W0, weight_0, kernel0 and so on: what it is, and of which layer.
-_NUMBERED = re.compile(r"(w|weight|weights|kernel|b|bias)_?(\d+)", re.IGNORECASE)
-#: 0.weight, policy_net.2.bias, layer/kernel and so on: of which layer, and what it is.
-_NAMED = re.compile(r"(.+)[./](weight|kernel|bias)", re.IGNORECASE)
-_SETTINGS = ("activation", "hidden", "output")
-_FORMAT = "expected W0, b0, W1, b1, ..., or 0.weight, 0.bias, 2.weight, ...; and activation, a name"
-
-Arrays = Mapping[str, NDArray[Any]]
-
-
-def is_plain(path: Path) -> bool:
-    """True unless the archive is in the format of this package."""
+def _is_bank(path: Path) -> bool:
+    """True if the archive is in the format of `write_npz`."""
     with np.load(path, allow_pickle=False) as archive:
-        return not {"parameters", "sizes"} <= set(archive.files)
+        return {"parameters", "sizes"} <= set(archive.files)
 
 
-def read_layers(path: Path, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
-    """The network in `path`, and what had to be assumed; its input should be one of `widths` wide."""
+def _read_layers(path: Path, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
+    """The network in `path`, whose input should be one of `widths` wide, and notes on assumptions."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError) as error:
         raise PolicyError(f"{path.name} holds no plain arrays: {error}", hint=_FORMAT) from error
     settings = {name: str(arrays.pop(name)) for name in _SETTINGS if name in arrays}
-    weights, biases, is_torch = _sorted_out(path.name, arrays)
+    weights, biases, is_torch = _ordered_layers(path.name, arrays)
     layers = _oriented(path.name, weights, biases, widths, is_torch)
     hidden = settings.get("activation", settings.get("hidden"))
-    notes = (
-        ()
-        if hidden or len(layers) == 1
-        else ("hidden layers are taken as relu: no `activation` in the file",)
-    )
+    is_assumed = not hidden and len(layers) > 1
+    notes = ("hidden layers are taken as relu: no `activation` in the file",) if is_assumed else ()
     return MlpBank.from_layers([layers], hidden or "relu", settings.get("output", "linear")), notes
 
 
-def _sorted_out(name: str, arrays: Arrays) -> tuple[list[NDArray[Any]], list[NDArray[Any] | None], bool]:
+def _ordered_layers(name: str, arrays: Arrays) -> tuple[list[NDArray[Any]], list[NDArray[Any] | None], bool]:
     """Weights and biases of the layers in their order, and whether they are named as by PyTorch."""
     layers: dict[str, dict[str, NDArray[Any]]] = {}
     is_torch = False
@@ -157,51 +192,3 @@ def _chains(weights: list[NDArray[Any]], biases: list[NDArray[Any] | None]) -> b
     inputs = [matrix.shape[0] for matrix in weights]
     fits = all(bias is None or bias.shape == (width,) for bias, width in zip(biases, outputs, strict=True))
     return fits and inputs[1:] == outputs[:-1]
-
-
-_OPTIONS = {"rescale": "outputs to the bounds of the actions"}
-
-
-def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
-    """The network in the file that `rest` names."""
-    address = Address.parse("npz", rest, _OPTIONS)
-    path = address.file()
-    if scheme_of(path) != "npz":
-        raise not_a_file_of("npz", path, "not a numpy archive")
-    found = views(spaces.observation)
-    widths = {math.prod(view.shape) for view in found}
-    bank, notes = read_layers(path, widths) if is_plain(path) else (read_npz(path), ())
-    view = _view(bank, found, spaces, path.name)
-    network = _network(bank, view, "rescale" in address.options, notes)
-    network = settle(network, spaces, path.name)
-    return LoadedPolicy(
-        make=lambda: NetworkPolicy(network, spaces),
-        name=f"npz:{path.name}",
-        uri=address.uri(path),
-        sha256=address.sha256(path.read_bytes()),
-        notes=network.notes,
-    )
-
-
-def _view(bank: MlpBank, found: tuple[View, ...], spaces: Spaces, name: str) -> View:
-    if len(bank.parameters) != 1:
-        raise PolicyError(f"{name} holds {len(bank.parameters)} networks, expected 1")
-    for view in found:
-        if view.fits([bank.sizes[0]]):
-            return view
-    raise PolicyError(
-        f"the network in {name} takes {bank.sizes[0]} numbers, and an observation is {spaces.observation}",
-        hint=WRAPPER_HINT,
-    )
-
-
-def _network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]) -> Network:
-    def run(block: NDArray[Any]) -> tuple[NDArray[Any]]:
-        return (bank(block, np.zeros(len(block), np.int64)),)
-
-    def layout(observations: NDArray[Any]) -> NDArray[Any]:
-        return view.convert(observations).reshape(len(observations), bank.sizes[0]).astype(np.float64)
-
-    notes = (*notes, view.note) if view.note else notes
-    may_squash = bank.activations[-1] == "tanh"
-    return Network(run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash)

@@ -23,14 +23,36 @@ from numpy.typing import NDArray
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.policies.network import BLOCK_ROWS, Arrays, Network, NetworkPolicy, settle, with_copies
+from policyfuzz.policies.network import BLOCK_ROWS, Arrays, Network, loaded_network, with_copies
+from policyfuzz.policies.observations import WRAPPER_HINT, View, views
 from policyfuzz.policies.onnx_signature import Port, Signature, read_signature
 from policyfuzz.policies.uri import Address, not_a_file_of
-from policyfuzz.policies.views import WRAPPER_HINT, View, views
+
+_OPTIONS = {
+    "output": "name of the output with the actions",
+    "state": "INPUT:OUTPUT of each memory",
+    "rescale": "outputs to the bounds of the actions",
+}
+#: Operators that leave every number as it is, or nearly so.
+_SAME_NUMBERS = ("Identity", "Reshape", "Cast", "Squeeze", "Flatten")
+
+
+def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
+    """The network in the file that `rest` names."""
+    address = Address.parse("onnx", rest, _OPTIONS)
+    path = address.file()
+    session = _session(path)
+    keys = tuple(getattr(spaces.observation, "spaces", {}))
+    signature = read_signature(session.inputs, session.outputs, keys, address.options)
+    graph = extras.load("onnx", "onnx").load(str(path), load_external_data=False).graph
+    network = _as_network(session, signature, spaces.observation, "rescale" in address.options)
+    network = replace(network, may_squash=_ends_in_tanh(graph, signature.action))
+    weights = ((path.parent / name).read_bytes() for name in _weight_files(graph))
+    return loaded_network(network, spaces, address, path, path.read_bytes(), *weights)
 
 
 class Session:
-    """Runs a network, and is pickled as the bytes of that; gives the same bits in every run."""
+    """Runs a network, with the same bits in every run; pickled as the bytes of the network."""
 
     def __init__(self, content: bytes) -> None:
         """`content` is a whole network in the format of ONNX."""
@@ -46,16 +68,16 @@ class Session:
     def __reduce__(self) -> Any:
         return Session, (self._content,)
 
-    def get_inputs(self) -> list[Any]:
-        """Ports, as onnxruntime describes them."""
-        return list(self._session.get_inputs())
+    @property
+    def inputs(self) -> list[Port]:
+        return _ports(self._session.get_inputs())
 
-    def get_outputs(self) -> list[Any]:
-        """Ports, as onnxruntime describes them."""
-        return list(self._session.get_outputs())
+    @property
+    def outputs(self) -> list[Port]:
+        return _ports(self._session.get_outputs())
 
     def run(self, outputs: list[str], feed: dict[str, Any]) -> list[Any]:
-        """The values of `outputs` where inputs are as in `feed`."""
+        """The values of `outputs` for inputs by name."""
         return list(self._session.run(outputs, feed))
 
 
@@ -66,7 +88,7 @@ class Slot:
     port: Port
     axis: int | None  #: of the rows; None if it takes one row, without an axis for it that must be known
     shape: tuple[int, ...]  #: of one row
-    rows: int | None  #: it insists on; None for any number
+    rows: int | None  #: the number it takes; None for any
 
     def fill(self, block: NDArray[Any]) -> NDArray[Any]:
         """What the input is given for `block` (rows, *shape)."""
@@ -85,7 +107,7 @@ class Slot:
         return found
 
 
-def as_network(session: Any, signature: Signature, space: Any, rescale: bool) -> Network:
+def _as_network(session: Session, signature: Signature, space: Any, rescale: bool) -> Network:
     """The graph in `session` as a network that takes observations of `space`."""
     observed, layouts, notes = [], [], list(signature.notes)
     shared = {port.shape[axis] for port, _ in signature.states for axis in port.free_axes}
@@ -181,7 +203,7 @@ def _state_slot(port: Port, batch_names: set[Any], rows: int | None) -> Slot:
 
 
 def _runner(
-    session: Any, observed: Sequence[Slot], states: Sequence[Slot], outputs: list[str]
+    session: Session, observed: Sequence[Slot], states: Sequence[Slot], outputs: list[str]
 ) -> Callable[..., Arrays]:
     slots = [*observed, *states]
 
@@ -211,51 +233,22 @@ def _rows_first(output: NDArray[Any], rows: int, name: str) -> NDArray[Any]:
     return np.moveaxis(output, output.shape.index(rows), 0)
 
 
-_OPTIONS = {
-    "output": "name of the output with the actions",
-    "state": "INPUT:OUTPUT of each memory",
-    "rescale": "outputs to the bounds of the actions",
-}
-
-
-def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
-    """The network in the file that `rest` names."""
-    address = Address.parse("onnx", rest, _OPTIONS)
-    path = address.file()
-    session = _session(path)
-    keys = tuple(getattr(spaces.observation, "spaces", {}))
-    signature = read_signature(
-        _ports(session.get_inputs()), _ports(session.get_outputs()), keys, address.options
-    )
-    graph = extras.load("onnx", "onnx").load(str(path), load_external_data=False).graph
-    network = as_network(session, signature, spaces.observation, "rescale" in address.options)
-    network = replace(network, may_squash=_ends_in_tanh(graph, signature.action))
-    network = settle(network, spaces, path.name)
-    return LoadedPolicy(
-        make=lambda: NetworkPolicy(network, spaces),
-        name=f"onnx:{path.name}",
-        uri=address.uri(path),
-        sha256=address.sha256(*_contents(path, graph)),
-        notes=network.notes,
-    )
-
-
 def _session(path: Path) -> Session:
     try:
-        return Session(_whole(path))
+        return Session(_in_one_piece(path))
     except Exception as error:  # neither onnx nor onnxruntime has a base class for its errors
-        raise not_a_file_of("onnx", path, _first_line(error)) from error
+        raise not_a_file_of("onnx", path, str(error) or type(error).__name__) from error
 
 
-def _whole(path: Path) -> bytes:
+def _in_one_piece(path: Path) -> bytes:
     """The network in `path` in one piece, with the weights that lie in files beside it."""
     extras.load("onnxruntime", "onnx")
     onnx, content = extras.load("onnx", "onnx"), path.read_bytes()
     try:
         model = onnx.load_model_from_string(content)
-    except Exception:  # of no common base class; onnxruntime tells what is wrong
+    except Exception:  # of no common base class; onnxruntime says what is wrong
         return content
-    if not _places(model.graph):
+    if not _weight_files(model.graph):
         return content
     onnx.load_external_data_for_model(model, str(path.parent))
     return bytes(model.SerializeToString())
@@ -265,12 +258,7 @@ def _ports(nodes: list[Any]) -> list[Port]:
     return [Port(node.name, node.type, tuple(node.shape)) for node in nodes]
 
 
-def _contents(path: Path, graph: Any) -> list[bytes]:
-    """The bytes of the file, and of those beside it that hold its larger weights."""
-    return [path.read_bytes(), *((path.parent / place).read_bytes() for place in _places(graph))]
-
-
-def _places(graph: Any) -> list[str]:
+def _weight_files(graph: Any) -> list[str]:
     """Names of files that hold weights of `graph`."""
     entries = [entry for tensor in graph.initializer for entry in tensor.external_data]
     return sorted({entry.value for entry in entries if entry.key == "location"})
@@ -279,16 +267,6 @@ def _places(graph: Any) -> list[str]:
 def _ends_in_tanh(graph: Any, output: str) -> bool:
     """True if `output` is a tanh, perhaps in another shape or type."""
     makers = {name: node for node in graph.node for name in node.output}
-    while output in makers and makers[output].op_type in (
-        "Identity",
-        "Reshape",
-        "Cast",
-        "Squeeze",
-        "Flatten",
-    ):
+    while output in makers and makers[output].op_type in _SAME_NUMBERS:
         output = makers[output].input[0]
     return output in makers and makers[output].op_type == "Tanh"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -7,24 +7,8 @@ from typing import Any
 import numpy as np
 
 from policyfuzz.core.errors import PolicyError, unknown_name
+from policyfuzz.policies.actions import ACTION_NAMES
 
-#: Names of the output with the actions, the best first; compared without case.
-ACTION_NAMES = (
-    "action",
-    "actions",
-    "deterministic_continuous_actions",
-    "deterministic_discrete_actions",
-    "continuous_actions",
-    "discrete_actions",
-    "mu",
-    "mean",
-    "logits",
-    "action_logits",
-    "q_values",
-    "q",
-    "output",
-    "policy",
-)
 _TYPES = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,

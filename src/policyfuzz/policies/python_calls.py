@@ -15,8 +15,22 @@ from policyfuzz.core.errors import PolicyError, PolicyFuzzError, TargetCodeError
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.policies.actions import to_actions
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.network import Network, NetworkPolicy, settle
-from policyfuzz.policies.views import made_up
+from policyfuzz.policies.network import Network, NetworkPolicy, validated
+from policyfuzz.policies.observations import sample_observations
+
+#: Makes a policy, and notes about it.
+Maker = tuple[Callable[[], Policy], tuple[str, ...]]
+
+#: Names of a parameter that is what a policy remembers about an episode.
+STATE_NAMES = {"state", "states", "hidden", "hidden_state", "memory", "carry"}
+#: Parameters of a factory that get a space.
+_SPACE_NAMES = ("observation_space", "action_space")
+#: Methods that act, the most usual first.
+_ACTING = ("predict", "act")
+#: Sizes of the trial batch; the first that is no size in the spaces is used.
+_TRIAL_ROWS = (61, 59, 53, 47, 43)
+#: The parameters of a function that is built in and does not declare any.
+_UNKNOWN: list[inspect.Parameter] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +60,12 @@ class EachAlone:
         return np.array([self.function(observation) for observation in observations])
 
 
-_GIVEN = ("observation_space", "action_space")
-#: Names of a parameter that is what a policy remembers about an episode.
-STATE_NAMES = {"state", "states", "hidden", "hidden_state", "memory", "carry"}
-_ACTING = ("predict", "act")
-
-
 @dataclass(frozen=True, slots=True)
 class Actor:
     """A function that acts, and what is known about it before the first call."""
 
     for_row: Callable[[int], Callable[..., Any]]  #: the function for an episode that begins
-    is_own: bool  #: every episode has another one, which may remember something
+    is_per_episode: bool  #: every episode has another one, which may remember something
     needs_state: bool  #: takes (observation, state)
     may_take_state: bool  #: the state has a default
 
@@ -77,15 +85,15 @@ def is_factory(thing: Any) -> bool:
     if any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters):
         return False
     return parameters is not _UNKNOWN and all(
-        parameter.name in _GIVEN or parameter.default is not parameter.empty
+        parameter.name in _SPACE_NAMES or parameter.default is not parameter.empty
         for parameter in parameters
         if parameter.kind != parameter.VAR_KEYWORD
     )
 
 
-def made(factory: Callable[..., Any], spaces: Spaces) -> Any:
-    """What `factory` makes, given the spaces that it asks for."""
-    offered = dict(zip(_GIVEN, (spaces.observation, spaces.action), strict=True))
+def call_factory(factory: Callable[..., Any], spaces: Spaces) -> Any:
+    """What `factory` makes from the spaces that it asks for."""
+    offered = dict(zip(_SPACE_NAMES, (spaces.observation, spaces.action), strict=True))
     names = {parameter.name for parameter in _parameters(factory)}
     return factory(**{name: space for name, space in offered.items() if name in names})
 
@@ -104,36 +112,21 @@ def as_actor(thing: Any, make: Callable[[], Any]) -> Actor | None:
     return Actor(_copies(thing, method, make), True, needs, may)
 
 
-def _copies(thing: Any, method: str | None, make: Callable[[], Any]) -> Callable[[int], Callable[..., Any]]:
-    """A function that gives the acting function of a copy of `thing` for each row, reset."""
-    pool: list[Any] = []
-
-    def for_row(row: int) -> Callable[..., Any]:
-        while len(pool) <= row:
-            another = make()
-            pool.append(copy.deepcopy(thing) if another is None else another)
-        pool[row].reset()
-        return _deterministic(getattr(pool[row], method) if method else pool[row])
-
-    return for_row
-
-
-def _deterministic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, with `deterministic=True` if it has that parameter, as `predict` often does."""
-    if any(parameter.name == "deterministic" for parameter in _parameters(function)):
-        return functools.partial(function, deterministic=True)
-    return function
-
-
-_UNKNOWN: list[inspect.Parameter] = []
-
-
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters of `function`; _UNKNOWN for one that is built in and does not tell."""
+def function_maker(actor: Actor, spaces: Spaces, name: str, way: str | None) -> Maker:
+    """The policy of a function, after a trial; `way` is batch, single, or None to find out."""
+    whose = f"policy {name}"
+    if actor.needs_state or actor.is_per_episode or way == "single":
+        return _single(actor, spaces, whose)
+    network = _batched(actor.for_row(0), whose)
     try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return _UNKNOWN
+        if way is None:
+            _try_batch(network, spaces)
+    except PolicyFuzzError as error:  # made for one observation, or broken: the other trial shows which
+        return _single(actor, spaces, whose, error)
+    network = validated(network, spaces, whose)
+    if network.rows == 1 and way is None:
+        return _single(actor, spaces, whose)
+    return lambda: NetworkPolicy(network, spaces), ("takes a batch of observations", *network.notes)
 
 
 def positional(function: Callable[..., Any]) -> tuple[int, list[str]]:
@@ -141,12 +134,6 @@ def positional(function: Callable[..., Any]) -> tuple[int, list[str]]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     found = [parameter for parameter in _parameters(function) if parameter.kind in kinds]
     return sum(parameter.default is parameter.empty for parameter in found), [item.name for item in found]
-
-
-Made = tuple[Callable[[], Policy], tuple[str, ...]]
-
-#: Sizes of the batch that a function is tried with; one that is no size of anything else is taken.
-_TRIAL_ROWS = (61, 59, 53, 47, 43)
 
 
 class SinglePolicy:
@@ -187,25 +174,6 @@ class SinglePolicy:
         return _numbers(action, self._whose)
 
 
-def from_function(actor: Actor, spaces: Spaces, name: str, way: str | None) -> Made:
-    """The policy of a function, after a trial; `way` is batch, single, or None to find out."""
-    whose = f"policy {name}"
-    if actor.needs_state or actor.is_own:
-        return _single(actor, spaces, whose)
-    if way == "single":
-        return _single(actor, spaces, whose)
-    network = _batched(actor.for_row(0), whose)
-    try:
-        if way is None:
-            _try_batch(network, spaces)
-    except PolicyFuzzError as error:  # made for one observation, or broken: the other trial tells
-        return _single(actor, spaces, whose, error)
-    network = settle(network, spaces, whose)
-    if network.rows == 1 and way is None:
-        return _single(actor, spaces, whose)
-    return lambda: NetworkPolicy(network, spaces), ("takes a batch of observations", *network.notes)
-
-
 def _batched(function: Callable[..., Any], whose: str) -> Network:
     """`function` as a network; it raises if it does not give an action for each row."""
 
@@ -227,14 +195,14 @@ def _try_batch(network: Network, spaces: Spaces) -> None:
     taken = {*_sizes(spaces.observation), *_sizes(spaces.action)}
     rows = next(count for count in _TRIAL_ROWS if count not in taken)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a function of one observation may well be astonished
-        (result,) = network.run(made_up(spaces.observation, rows))
+        warnings.simplefilter("ignore")  # a function of one observation may warn about a batch
+        (result,) = network.run(sample_observations(spaces.observation, rows))
     to_actions(result, spaces.action)
 
 
-def _single(actor: Actor, spaces: Spaces, whose: str, batch_error: PolicyFuzzError | None = None) -> Made:
+def _single(actor: Actor, spaces: Spaces, whose: str, batch_error: PolicyFuzzError | None = None) -> Maker:
     has_state = actor.needs_state or (actor.may_take_state and _gives_state(actor, spaces, whose))
-    observations, rows = made_up(spaces.observation, 2), np.arange(2)
+    observations, rows = sample_observations(spaces.observation, 2), np.arange(2)
     policies = [SinglePolicy(actor, spaces, has_state, whose) for _ in range(2)]
     try:
         results = []
@@ -244,22 +212,20 @@ def _single(actor: Actor, spaces: Spaces, whose: str, batch_error: PolicyFuzzErr
             policy.act(observations, rows)
     except PolicyFuzzError as error:
         raise _neither(error, batch_error) from error
-    again = results[0] if has_state or actor.is_own else [results[0][0]] * 2
+    again = results[0] if has_state or actor.is_per_episode else [results[0][0]] * 2
     if not np.array_equal(again, results[1]):
         raise PolicyError(
             f"{whose} gives two different actions for the same observation",
             hint="it must be deterministic; what it remembers belongs into a state for each episode:"
             " a function of (observation, state) to (action, state), or an object with reset()",
         )
-    note = "takes one observation at a time"
-    return lambda: SinglePolicy(actor, spaces, has_state, whose), (
-        note + (", and a state" if has_state else ""),
-    )
+    note = "takes one observation at a time" + (", and a state" if has_state else "")
+    return lambda: SinglePolicy(actor, spaces, has_state, whose), (note,)
 
 
 def _gives_state(actor: Actor, spaces: Spaces, whose: str) -> bool:
     """True if a function whose state has a default returns one."""
-    observation = next(_one_by_one(made_up(spaces.observation, 1)))
+    observation = next(_one_by_one(sample_observations(spaces.observation, 1)))
     with blamed_on(whose):
         result = actor.for_row(0)(observation)
     return isinstance(result, tuple) and len(result) == 2 and result[1] is not None
@@ -316,3 +282,32 @@ def _sizes(space: Any) -> set[int]:
         return {size for part in parts.values() for size in _sizes(part)}
     choices: Any = getattr(space, "n", 0)
     return {*(space.shape or ()), *np.ravel(choices).tolist()}
+
+
+def _copies(thing: Any, method: str | None, make: Callable[[], Any]) -> Callable[[int], Callable[..., Any]]:
+    """A function that gives the acting function of a copy of `thing` for each row, reset."""
+    pool: list[Any] = []
+
+    def for_row(row: int) -> Callable[..., Any]:
+        while len(pool) <= row:
+            another = make()
+            pool.append(copy.deepcopy(thing) if another is None else another)
+        pool[row].reset()
+        return _deterministic(getattr(pool[row], method) if method else pool[row])
+
+    return for_row
+
+
+def _deterministic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, with `deterministic=True` if it has that parameter, as `predict` often does."""
+    if any(parameter.name == "deterministic" for parameter in _parameters(function)):
+        return functools.partial(function, deterministic=True)
+    return function
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of `function`, or _UNKNOWN."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return _UNKNOWN

@@ -1,4 +1,4 @@
-"""The zip file of a saved model, whichever versions of its packages wrote it."""
+"""The zip file of a saved model, written by any version of its packages."""
 
 import base64
 import binascii
@@ -21,10 +21,136 @@ from policyfuzz.policies.uri import not_a_file_of
 
 #: Where numpy keeps what arrays are pickled with; the name has changed with numpy 2.
 _NUMPY_CORE = "numpy._core" if hasattr(np, "_core") else "numpy.core"
+_SAVE_HINT = "expected the file that model.save(...) of stable-baselines3 or sb3-contrib has written"
+
+#: Parameters that only one algorithm has, the most telling first.
+_TELLING_KEYS = {
+    "cg_max_steps": "TRPO",
+    "top_quantiles_to_drop_per_net": "TQC",
+    "n_quantiles": "QRDQN",
+    "delta_std_schedule": "ARS",
+    "target_policy_noise": "TD3",
+    "exploration_rate": "DQN",
+    "target_entropy": "SAC",
+    "clip_range": "PPO",
+    "gae_lambda": "A2C",
+}
+#: Parts of the module of a policy class that only one algorithm uses.
+_TELLING_MODULES = {"recurrent": "RecurrentPPO", "maskable": "MaskablePPO", "crossq": "CrossQ"}
+
+#: Every algorithm by the names that people use for it.
+ALGORITHMS = {
+    **{name.lower(): name for name in (*_TELLING_KEYS.values(), *_TELLING_MODULES.values(), "DDPG")},
+    "maskable_ppo": "MaskablePPO",
+    "ppo_mask": "MaskablePPO",
+    "ppo_lstm": "RecurrentPPO",
+    "recurrent_ppo": "RecurrentPPO",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A saved model, held as its bytes so that what acts is what was hashed."""
+
+    path: Path  #: absolute
+    content: bytes
+    data: Mapping[str, Any]  #: parameters of the algorithm; what is no JSON stays pickled
+
+    @classmethod
+    def read(cls, path: Path) -> "Archive":
+        """The archive at `path`, an absolute path to a file; nothing in it is unpickled."""
+        content = path.read_bytes()
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                names = frozenset(archive.namelist())
+                text = archive.read("data") if {"data", "policy.pth"} <= names else None
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+            raise not_a_file_of("sb3", path, f"no zip, or a damaged one: {error}") from error
+        if text is None:
+            raise _unknown_zip(path, names)
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise PolicyError(
+                f"the parameters in {path} cannot be read: {error}", "is the file damaged?"
+            ) from error
+        if not isinstance(data, dict) or "policy_class" not in data:
+            raise PolicyError(f"the parameters in {path} name no policy class", _SAVE_HINT)
+        return cls(path, content, data)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the file."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the class that saved it, judged by its parameters; empty if unknown."""
+        return _algorithm(self.data)
+
+    @property
+    def version(self) -> str:
+        """The version of stable-baselines3 that saved it, empty if unknown."""
+        return self._text("_stable_baselines3_version").strip()
+
+    def unpickle(self, key: str) -> Any:
+        """The parameter `key`, None if there is none; runs the code that its pickle brings along."""
+        value = self.data.get(key)
+        if not isinstance(value, dict) or ":serialized:" not in value:
+            return value
+        try:
+            content = base64.b64decode(value[":serialized:"])
+        except (binascii.Error, TypeError, ValueError) as error:
+            raise PolicyError(f"{key} in {self.path.name} is damaged: {error}", _SAVE_HINT) from error
+        return unpickled(content, f"{key} in {self.path.name}", self._python)
+
+    def weights(self) -> dict[str, Any]:
+        """Tensors of the policy by name, on the CPU."""
+        torch = extras.load("torch", "sb3")
+        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
+            stored = io.BytesIO(archive.read("policy.pth"))
+        try:
+            weights: dict[str, Any] = torch.load(stored, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises many kinds for damaged or hostile files
+            raise PolicyError(f"the weights in {self.path} cannot be read: {error}", _SAVE_HINT) from error
+        return weights
+
+    def recorded_return(self) -> float | None:
+        """Mean return of the last episodes in training, or of the evaluation that made it the best model."""
+        try:
+            episodes = self.unpickle("ep_info_buffer")
+            returns = [float(episode["r"]) for episode in episodes or ()]
+        except (PolicyError, KeyError, TypeError, ValueError):
+            returns = []  # optional, and that of another version may be unreadable
+        finite = [value for value in returns if np.isfinite(value)]
+        return float(np.mean(finite)) if finite else self._best_evaluation()
+
+    def _best_evaluation(self) -> float | None:
+        """From the file that EvalCallback keeps beside the best model."""
+        evaluations = self.path.with_name("evaluations.npz")
+        if self.path.stem != "best_model" or not evaluations.is_file():
+            return None
+        try:
+            with np.load(evaluations) as stored:
+                results = np.asarray(stored["results"], np.float64)
+        except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+            return None
+        return float(results.mean(axis=1).max()) if results.ndim == 2 and results.size else None
+
+    @property
+    def _python(self) -> str:
+        """The version of Python that saved it, empty if unknown."""
+        lines = self._text("system_info.txt").splitlines()
+        found = [line.partition("Python:")[2].strip() for line in lines if "Python:" in line]
+        return found[0] if found else ""
+
+    def _text(self, name: str) -> str:
+        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
+            return archive.read(name).decode(errors="replace") if name in archive.namelist() else ""
 
 
 def unpickled(content: bytes, what: str, saved_with: str = "") -> Any:
-    """What `content` holds; `what` it is, for a reader. Runs whatever code the pickle brings along."""
+    """The object in `content`, which errors call `what`. Runs the code that the pickle brings along."""
     try:
         return _Unpickler(io.BytesIO(content)).load()
     except ModuleNotFoundError as error:
@@ -65,113 +191,6 @@ class _Ignored:
     def __setstate__(self, state: object) -> None: ...
 
 
-_SAVE_HINT = "expected the file that model.save(...) of stable-baselines3 or sb3-contrib has written"
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """A saved model, held as its bytes so that what acts is what was hashed."""
-
-    path: Path  #: absolute
-    content: bytes
-    data: Mapping[str, Any]  #: parameters of the algorithm; what is no JSON stays pickled
-
-    @classmethod
-    def read(cls, path: Path) -> "Archive":
-        """The archive at `path`, an absolute path to a file; nothing in it is unpickled."""
-        content = path.read_bytes()
-        try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                names = frozenset(archive.namelist())
-                text = archive.read("data") if {"data", "policy.pth"} <= names else None
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-            raise not_a_file_of("sb3", path, f"no zip, or a damaged one: {error}") from error
-        if text is None:
-            raise _stranger(path, names)
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise PolicyError(
-                f"the parameters in {path} cannot be read: {error}", "is the file damaged?"
-            ) from error
-        if not isinstance(data, dict) or "policy_class" not in data:
-            raise PolicyError(f"the parameters in {path} name no policy class", _SAVE_HINT)
-        return cls(path, content, data)
-
-    @property
-    def sha256(self) -> str:
-        """Digest of the file."""
-        return hashlib.sha256(self.content).hexdigest()
-
-    @property
-    def algorithm(self) -> str:
-        """Name of the class that saved it, found out from its parameters; empty if none is like it."""
-        return _algorithm(self.data)
-
-    @property
-    def version(self) -> str:
-        """The version of stable-baselines3 that saved it, empty if it does not tell."""
-        return self._text("_stable_baselines3_version").strip()
-
-    def unpickle(self, key: str) -> Any:
-        """The parameter `key`; runs whatever code its pickle brings along. None where there is none."""
-        value = self.data.get(key)
-        if not isinstance(value, dict) or ":serialized:" not in value:
-            return value
-        try:
-            content = base64.b64decode(value[":serialized:"])
-        except (binascii.Error, TypeError, ValueError) as error:
-            raise PolicyError(f"{key} in {self.path.name} is damaged: {error}", _SAVE_HINT) from error
-        return unpickled(content, f"{key} in {self.path.name}", self._python)
-
-    def weights(self) -> dict[str, Any]:
-        """Tensors of the policy by name, on the CPU."""
-        torch = extras.load("torch", "sb3")
-        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
-            stored = io.BytesIO(archive.read("policy.pth"))
-        try:
-            weights: dict[str, Any] = torch.load(stored, map_location="cpu", weights_only=True)
-        except Exception as error:  # torch raises many kinds for damaged or hostile files
-            raise PolicyError(f"the weights in {self.path} cannot be read: {error}", _SAVE_HINT) from error
-        return weights
-
-    @property
-    def _python(self) -> str:
-        """The version of Python that saved it, empty if it does not tell."""
-        lines = self._text("system_info.txt").splitlines()
-        found = [line.partition("Python:")[2].strip() for line in lines if "Python:" in line]
-        return found[0] if found else ""
-
-    def _text(self, name: str) -> str:
-        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
-            return archive.read(name).decode(errors="replace") if name in archive.namelist() else ""
-
-
-#: Parameters that only one algorithm has, the most telling first.
-_TELLING_KEYS = {
-    "cg_max_steps": "TRPO",
-    "top_quantiles_to_drop_per_net": "TQC",
-    "n_quantiles": "QRDQN",
-    "delta_std_schedule": "ARS",
-    "target_policy_noise": "TD3",
-    "exploration_rate": "DQN",
-    "target_entropy": "SAC",
-    "clip_range": "PPO",
-    "gae_lambda": "A2C",
-}
-#: Parts of the module of a policy class that only one algorithm uses.
-_TELLING_MODULES = {"recurrent": "RecurrentPPO", "maskable": "MaskablePPO", "crossq": "CrossQ"}
-
-#: Every algorithm by the names that people use for it.
-ALGORITHMS = {
-    **{name.lower(): name for name in (*_TELLING_KEYS.values(), *_TELLING_MODULES.values(), "DDPG")},
-    "maskable_ppo": "MaskablePPO",
-    "ppo_mask": "MaskablePPO",
-    "ppo_lstm": "RecurrentPPO",
-    "recurrent_ppo": "RecurrentPPO",
-}
-
-
 def _algorithm(data: Mapping[str, Any]) -> str:
     policy_class = data["policy_class"]
     module = str(policy_class.get("__module__", "")) if isinstance(policy_class, dict) else ""
@@ -183,8 +202,8 @@ def _algorithm(data: Mapping[str, Any]) -> str:
     return "DDPG" if name == "TD3" and is_plain else name
 
 
-def _stranger(path: Path, names: frozenset[str]) -> PolicyError:
-    """The error for a zip that holds the files `names` and is none of stable-baselines3."""
+def _unknown_zip(path: Path, names: frozenset[str]) -> PolicyError:
+    """The error for a zip with files `names` that stable-baselines3 did not write."""
     if "parameter_list" in names:
         return PolicyError(
             f"{path} was saved by stable-baselines 2, which needs TensorFlow",

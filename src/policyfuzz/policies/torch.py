@@ -1,9 +1,10 @@
 """PyTorch modules and TorchScript files as networks.
 
     torchscript:FILE             forward(observations) gives actions or scores of actions
-    torchscript:FILE?recurrent   forward(observations, state) gives (actions, state); found out where
-                                 forward asks for it. It starts with initial_state(batch) if the module
-                                 has that method, and else with zeros like what comes of the state None
+    torchscript:FILE?recurrent   forward(observations, state) gives (actions, state); not needed where
+                                 forward has a parameter for it. The state starts as initial_state(batch)
+                                 if the module has that method, or else as zeros like the first state
+                                 that forward returns for the state None
     torchscript:FILE?rescale     outputs lie between -1 and 1 and are stretched to the bounds of the actions
 
 Both formats need trust. TorchScript is a restricted language, but not a harmless one: its operators read and
@@ -24,25 +25,160 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.policies.actions import ACTION_NAMES
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.policies.network import BLOCK_ROWS, Arrays, Network, NetworkPolicy, settle, trial, with_copies
-from policyfuzz.policies.onnx_signature import ACTION_NAMES
+from policyfuzz.policies.network import (
+    BLOCK_ROWS,
+    Arrays,
+    Network,
+    loaded_network,
+    trial_outputs,
+    with_copies,
+)
+from policyfuzz.policies.observations import WRAPPER_HINT, View, sample_observations, views
 from policyfuzz.policies.python_calls import STATE_NAMES, positional
 from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
-from policyfuzz.policies.views import WRAPPER_HINT, View, made_up, views
+
+_OPTIONS = {
+    "recurrent": "forward(observations, state) gives (actions, state)",
+    "rescale": "outputs to the bounds of the actions",
+}
+
+
+def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
+    """The module in the file that `rest` names."""
+    address = Address.parse("torchscript", rest, _OPTIONS)
+    path = address.file()
+    if scheme_of(path) != "torchscript":
+        raise not_a_file_of("torchscript", path, "not an archive of TorchScript")
+    if not trust:
+        raise PolicyError(
+            f"{path} can run code: TorchScript reads and writes files, torch.export archives hold pickles",
+            hint="if you know where it comes from, add --trust; an ONNX file needs none",
+        )
+    module = _stored_module(path)
+    network = module_network(
+        module,
+        spaces,
+        path.name,
+        is_recurrent="recurrent" in address.options,
+        rescale="rescale" in address.options,
+        rows=module.rows,
+    )
+    return loaded_network(network, spaces, address, path, module.content)
+
+
+def module_network(
+    module: Any,
+    spaces: Spaces,
+    name: str,
+    *,
+    is_recurrent: bool = False,
+    rescale: bool = False,
+    rows: int | None = None,
+    may_squash: bool = True,
+) -> Network:
+    """`module` as a network that takes observations in the first layout in which it acts in `spaces`.
+
+    `is_recurrent` even where `forward` does not say so; `rows` is the number it takes, None for any.
+    """
+    torch, recurs = extras.load("torch", "torch"), is_recurrent or _takes_state(module)
+    sample = sample_observations(spaces.observation, rows or BLOCK_ROWS)
+    failures: list[Exception] = []
+    for layout, note in _layouts(torch, spaces.observation, _number_type(torch, module)):
+        try:
+            network = _as_network(torch, module, layout, sample, recurs)
+            network = replace(network, rescale=rescale, may_squash=may_squash)
+            if rows is not None:
+                network = replace(network, run=with_copies(network.run, rows), rows=1)
+            trial_outputs(network, spaces, sample)
+        except Exception as error:  # whatever the module raises for what it cannot use
+            failures.append(error)
+            continue
+        notes = tuple(filter(None, (note, _output_note(torch, module, layout, sample, recurs))))
+        return replace(network, notes=notes)
+    raise _refusal(name, spaces, failures)
+
+
+def _takes_state(module: Any) -> bool:
+    """True if `forward` of `module` needs more than an observation, or knows a state."""
+    schema = getattr(module.forward, "schema", None)
+    if schema is None:
+        required, names = positional(module.forward)
+    else:
+        given = schema.arguments[1:]  # behind self
+        required, names = sum(not item.has_default_value() for item in given), [item.name for item in given]
+    return required > 1 or (len(names) > 1 and names[1] in STATE_NAMES)
 
 
 @contextmanager
 def one_thread(torch: Any) -> Iterator[None]:
-    """One thread for what is run inside; as before afterwards."""
+    """One thread inside, as many as before afterwards."""
     threads = torch.get_num_threads()
-    # also where there is one already: a limit that others have set does not reach all of torch's threads
+    # even if torch reports one: a limit set from outside does not reach all of its threads
     torch.set_num_threads(1)
     try:
         yield
     finally:
         if threads != 1:
             torch.set_num_threads(threads)
+
+
+def _stored_module(path: Path) -> "StoredModule":
+    extras.load("torch", "torch")
+    try:
+        return StoredModule(path.read_bytes())
+    except (RuntimeError, ValueError, OSError, KeyError) as error:
+        raise not_a_file_of("torchscript", path, str(error)) from error
+
+
+class StoredModule:
+    """A module from a file, pickled as the bytes of the file."""
+
+    def __init__(self, content: bytes) -> None:
+        torch = extras.load("torch", "torch")
+        with ZipFile(io.BytesIO(content)) as archive:
+            is_export = any(name.endswith("archive_format") for name in archive.namelist())
+        self.content = content
+        self.rows: int | None = None  #: the number it takes; None for any
+        file = io.BytesIO(content)
+        with _quiet():
+            if is_export:
+                self._module, self.rows = _exported(torch.export.load(file))
+            else:
+                self._module = torch.jit.load(file, map_location="cpu").eval()
+
+    def __reduce__(self) -> Any:
+        return StoredModule, (self.content,)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._module(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        """Methods and weights of the module itself."""
+        return getattr(self._module, name)
+
+
+def _exported(program: Any) -> tuple[Any, int | None]:
+    """The module of a `torch.export` archive; most are exported for one number of rows."""
+    examples, _ = program.example_inputs
+    if len(examples) != 1:
+        raise PolicyError(
+            f"the exported program takes {len(examples)} arguments, expected the observations alone",
+            hint="save a module with memory as TorchScript or ONNX instead",
+        )
+    node = next(node for node in program.graph.nodes if node.name in program.graph_signature.user_inputs)
+    rows = node.meta["val"].shape[0]
+    return program.module(), rows if isinstance(rows, int) else None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides that PyTorch calls TorchScript deprecated: users who still have such a file know."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
+        warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)`", FutureWarning)
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,49 +188,6 @@ class Memory:
     initial: Arrays  #: of one row
     axes: tuple[int, ...]
     is_tuple: bool
-
-
-def settled(
-    module: Any,
-    spaces: Spaces,
-    name: str,
-    *,
-    is_recurrent: bool,
-    rescale: bool = False,
-    rows: int | None = None,
-    may_squash: bool = True,
-) -> Network:
-    """`module` as a network that acts in `spaces`: the first layout of observations for which it runs.
-
-    `rows` are those that it insists on, None for any number.
-    """
-    torch = extras.load("torch", "torch")
-    sample = made_up(spaces.observation, rows or BLOCK_ROWS)
-    failures: list[Exception] = []
-    for layout, note in _layouts(torch, spaces.observation, _number_type(torch, module)):
-        try:
-            network = _as_network(torch, module, layout, sample, is_recurrent)
-            network = replace(network, rescale=rescale, may_squash=may_squash)
-            if rows is not None:
-                network = replace(network, run=with_copies(network.run, rows), rows=1)
-            trial(network, spaces, sample)
-        except Exception as error:  # whatever the module raises for what it cannot use
-            failures.append(error)
-            continue
-        notes = tuple(filter(None, (note, _output_note(torch, module, layout, sample, is_recurrent))))
-        return settle(replace(network, notes=notes), spaces, name)
-    raise _refusal(name, spaces, failures)
-
-
-def takes_state(module: Any) -> bool:
-    """True if `forward` of `module` needs more than an observation, or knows a state."""
-    schema = getattr(module.forward, "schema", None)
-    if schema is None:
-        required, names = positional(module.forward)
-    else:
-        given = schema.arguments[1:]  # behind self
-        required, names = sum(not item.has_default_value() for item in given), [item.name for item in given]
-    return required > 1 or (len(names) > 1 and names[1] in STATE_NAMES)
 
 
 def _number_type(torch: Any, module: Any) -> Any:
@@ -129,7 +222,7 @@ def _as_network(
     memory = _memory(torch, module, layout, sample) if recurs else None
 
     def run(block: NDArray[Any], *states: NDArray[Any]) -> Arrays:
-        with _calm(torch):
+        with _one_thread_no_grad(torch):
             if memory is None:
                 return (_array(_action_part(module(layout(block)))),)
             result, state = module(layout(block), _packed(torch, memory, states))
@@ -148,7 +241,7 @@ def _memory(torch: Any, module: Any, layout: Callable[[NDArray[Any]], Any], samp
         return begin(rows) if begin is not None else module(layout(sample[:rows]), None)[1]
 
     try:
-        with _calm(torch):
+        with _one_thread_no_grad(torch):
             two, three = state_of(2), state_of(3)
             pairs = list(zip(_tensors(two), _tensors(three), strict=True))
             axes = [
@@ -197,7 +290,7 @@ def _output_note(
 ) -> str:
     if recurs:
         return "remembers a state for each episode"
-    with _calm(torch):
+    with _one_thread_no_grad(torch):
         result = module(layout(sample))
     if isinstance(result, tuple | list) and len(result) > 1:
         return f"takes actions from the first of {len(result)} outputs"
@@ -220,99 +313,7 @@ def _last_line(error: Exception) -> str:
 
 
 @contextmanager
-def _calm(torch: Any) -> Iterator[None]:
-    """No gradients, and one thread: results must not depend on the number of cores."""
+def _one_thread_no_grad(torch: Any) -> Iterator[None]:
+    """Results must not depend on the number of cores."""
     with one_thread(torch), torch.no_grad():
-        yield
-
-
-_OPTIONS = {
-    "recurrent": "forward(observations, state) gives (actions, state)",
-    "rescale": "outputs to the bounds of the actions",
-}
-
-
-def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
-    """The module in the file that `rest` names."""
-    address = Address.parse("torchscript", rest, _OPTIONS)
-    path = address.file()
-    if scheme_of(path) != "torchscript":
-        raise not_a_file_of("torchscript", path, "not an archive of TorchScript")
-    if not trust:
-        raise PolicyError(
-            f"{path} can run code: TorchScript reads and writes files, torch.export archives hold pickles",
-            hint="if you know where it comes from, add --trust; an ONNX file needs none",
-        )
-    module = _loaded(path)
-    network = settled(
-        module,
-        spaces,
-        path.name,
-        is_recurrent="recurrent" in address.options or takes_state(module),
-        rescale="rescale" in address.options,
-        rows=module.rows,
-    )
-    return LoadedPolicy(
-        make=lambda: NetworkPolicy(network, spaces),
-        name=f"torchscript:{path.name}",
-        uri=address.uri(path),
-        sha256=address.sha256(module.content),
-        notes=network.notes,
-    )
-
-
-def _loaded(path: Path) -> "StoredModule":
-    extras.load("torch", "torch")
-    try:
-        return StoredModule(path.read_bytes())
-    except (RuntimeError, ValueError, OSError, KeyError) as error:
-        raise not_a_file_of("torchscript", path, str(error).strip().splitlines()[0]) from error
-
-
-class StoredModule:
-    """A module that was loaded from a file, and is pickled as the bytes of that."""
-
-    def __init__(self, content: bytes) -> None:
-        torch = extras.load("torch", "torch")
-        with ZipFile(io.BytesIO(content)) as archive:
-            is_export = any(name.endswith("archive_format") for name in archive.namelist())
-        self.content = content
-        self.rows: int | None = None  #: that it insists on
-        file = io.BytesIO(content)
-        with _quiet():
-            if is_export:
-                self._module, self.rows = _exported(torch.export.load(file))
-            else:
-                self._module = torch.jit.load(file, map_location="cpu").eval()
-
-    def __reduce__(self) -> Any:
-        return StoredModule, (self.content,)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._module(*arguments)
-
-    def __getattr__(self, name: str) -> Any:
-        """Methods and weights of the module itself."""
-        return getattr(self._module, name)
-
-
-def _exported(program: Any) -> tuple[Any, int | None]:
-    """The module of a `torch.export` archive; most are exported for one number of rows."""
-    examples, _ = program.example_inputs
-    if len(examples) != 1:
-        raise PolicyError(
-            f"the exported program takes {len(examples)} arguments, expected the observations alone",
-            hint="save a module with memory as TorchScript or ONNX instead",
-        )
-    node = next(node for node in program.graph.nodes if node.name in program.graph_signature.user_inputs)
-    rows = node.meta["val"].shape[0]
-    return program.module(), rows if isinstance(rows, int) else None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """PyTorch calls TorchScript deprecated, which is no news to who still has such a file."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"`torch\.jit\.load` is deprecated", DeprecationWarning)
-        warnings.filterwarnings("ignore", r"`isinstance\(treespec, LeafSpec\)`", FutureWarning)
         yield

@@ -113,8 +113,8 @@ def scheme_of(path: Path) -> str | None:
 
 
 def not_a_file_of(scheme: str, path: Path, reason: str) -> PolicyError:
-    """The error for a file that `scheme` cannot read for `reason`, with the way that would work."""
-    kind = _content(path)
+    """The error for a file that `scheme` cannot read; the first line of `reason` says why."""
+    kind, reason = _content(path), reason.strip().partition("\n")[0]
     if kind in (PICKLED_MODULE, PICKLE):
         return PolicyError(f"{path} is {kind}, which {scheme}: cannot read", _SAVE_AS_SCRIPT)
     if kind is not None and kind != scheme:

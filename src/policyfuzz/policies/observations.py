@@ -1,4 +1,4 @@
-"""How an observation may be laid out for a network, and made-up observations to try it with."""
+"""Ways to lay out observations for a network, and sample observations to try it with."""
 
 import copy
 import math
@@ -123,7 +123,7 @@ def _flattest(found: tuple[View, ...]) -> View:
     return max((view for view in found if len(view.shape) < 2), key=lambda view: math.prod(view.shape))
 
 
-def made_up(space: "Space[Any]", count: int) -> NDArray[Any]:
+def sample_observations(space: "Space[Any]", count: int) -> NDArray[Any]:
     """`count` different observations of `space`, the same in every run: (count, ...) as simulators give them.
 
     Near zero where the space allows, since many spaces are far larger than what ever occurs.
@@ -145,7 +145,7 @@ def made_up(space: "Space[Any]", count: int) -> NDArray[Any]:
         case spaces.MultiBinary():
             return rng.integers(0, 2, (count, *space.shape)).astype(space.dtype)
         case spaces.Dict():
-            return _made_up_dictionaries(space, count)
+            return _sample_dictionaries(space, count)
     own = copy.deepcopy(space)
     own.seed(0)
     objects = np.empty(count, object)
@@ -153,8 +153,8 @@ def made_up(space: "Space[Any]", count: int) -> NDArray[Any]:
     return objects
 
 
-def _made_up_dictionaries(space: Any, count: int) -> NDArray[Any]:
-    columns = {key: made_up(part, count) for key, part in space.spaces.items()}
+def _sample_dictionaries(space: Any, count: int) -> NDArray[Any]:
+    columns = {key: sample_observations(part, count) for key, part in space.spaces.items()}
     dtype = np.dtype([(key, column.dtype, column.shape[1:]) for key, column in columns.items()])
     batch = np.empty(count, dtype)
     for key, column in columns.items():
