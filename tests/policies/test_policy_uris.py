@@ -12,6 +12,7 @@ from policyfuzz.policies.observations import sample_observations, views
 from policyfuzz.policies.uri import load_policy, schemes
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
+BALL = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Box(-3, 3, (2,)))
 ROOM = spaces.Dict(
     {
         "image": spaces.Box(0, 255, (2, 2, 3), np.uint8),
@@ -92,6 +93,30 @@ def test_an_unknown_option_gets_a_did_you_mean():
         load_policy("onnx:model.onnx?outputs=a", CART)
 
 
+@pytest.mark.parametrize(
+    "name", ["a b.npz", "a+b.npz", "100%25.npz", "a#1.npz", "a&b=c.npz", "ä;~.npz", "a:b.npz"]
+)
+def test_a_path_means_the_file_as_it_is_written(tmp_path, monkeypatch, name):
+    np.savez(tmp_path / name, W0=np.ones((4, 2)))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for place in (tmp_path / name, name, f"~/{name}"):
+        loaded = load_policy(f"npz:{place}?rescale&", BALL)
+        assert loaded.uri == f"npz:{tmp_path / name}?rescale"
+        assert load_policy(loaded.uri, BALL).sha256 == loaded.sha256
+
+
+def test_the_value_of_an_option_is_taken_as_it_is_written():
+    address = uris.Address.parse("sb3", "a.zip?normalize=b+c%20=d#1.pkl&algo", {"normalize": "", "algo": ""})
+    assert address.options == {"normalize": "b+c%20=d#1.pkl", "algo": ""}
+    assert address.uri("x/a.zip") == "sb3:x/a.zip?normalize=b+c%20=d#1.pkl&algo"
+
+
+def test_an_option_given_twice_is_refused():
+    with pytest.raises(PolicyError, match="is given twice"):
+        load_policy("onnx:model.onnx?output=a&output=b", CART)
+
+
 # observations
 
 
@@ -106,21 +131,21 @@ def test_an_unknown_option_gets_a_did_you_mean():
         spaces.MultiBinary(5),
     ],
 )
-def test_made_up_observations_are_of_the_space_and_always_the_same(space):
+def test_sample_observations_are_of_the_space_and_always_the_same(space):
     batch = sample_observations(space, 10)
     assert all(space.contains(row) for row in batch)
     assert len(np.unique(batch, axis=0)) > 1
     np.testing.assert_array_equal(batch, sample_observations(space, 10))
 
 
-def test_made_up_dictionaries_have_a_field_for_each_key():
+def test_sample_dictionaries_have_a_field_for_each_key():
     batch = sample_observations(ROOM, 3)
     assert batch.shape == (3,)
     assert batch["image"].shape == (3, 2, 2, 3)
     assert ROOM.contains({key: np.asarray(batch[key][0]) for key in ROOM.spaces})
 
 
-def test_made_up_text_is_text():
+def test_sample_text_is_text():
     space = spaces.Dict({"mission": spaces.Text(10), "position": spaces.Discrete(4)})
     batch = sample_observations(space, 3)
     assert all(isinstance(mission, str) for mission in batch["mission"])

@@ -15,6 +15,7 @@ wants it to run: it needs no further trust. The digest covers its file, and not 
 """
 
 import copy
+import operator
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -140,9 +141,5 @@ class MadePolicy:
         try:
             content = cloudpickle.dumps(self.make)
         except Exception:  # pickling runs methods of whatever is pickled
-            return _called, (self.again,)
+            return operator.call, (self.again,)
         return pickle.loads, (content,)
-
-
-def _called(function: Callable[[], Any]) -> Any:
-    return function()

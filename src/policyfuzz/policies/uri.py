@@ -1,8 +1,8 @@
 """Policies by URI: the scheme says what kind it is, the rest is a file or name with options.
 
 `sb3:FILE.zip`, `onnx:FILE`, `torchscript:FILE`, `npz:FILE`, `py:MODULE:FUNCTION` and `py:FILE.py:FUNCTION`.
-A package adds a scheme of its own by an entry point of the group `policyfuzz.policies`: its name is the
-scheme, and its object a function `load(rest, spaces, trust) -> LoadedPolicy`; `rest` stands behind the colon.
+A package adds a scheme with an entry point of the group `policyfuzz.policies`: its name is the scheme, and
+its object a function `load(rest, spaces, trust) -> LoadedPolicy`, where `rest` is the text after the colon.
 """
 
 import difflib
@@ -17,10 +17,84 @@ from pathlib import Path
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 
+GROUP = "policyfuzz.policies"
+Loader = Callable[[str, Spaces, bool], LoadedPolicy]
+
+#: Scheme to the module that has `load`; imported only when it is used.
+_MODULES = {
+    "npz": "policyfuzz.policies.npz",
+    "onnx": "policyfuzz.policies.onnx",
+    "py": "policyfuzz.policies.python",
+    "sb3": "policyfuzz.policies.sb3",
+    "torchscript": "policyfuzz.policies.torch",
+}
+#: URIs of files that can run code while they are loaded.
+_TRUSTED = ("sb3:", "torchscript:")
+#: Other names for these schemes, too different for a did-you-mean by spelling.
+_OTHER_NAMES = {
+    "jit": "torchscript",
+    "numpy": "npz",
+    "pt": "torchscript",
+    "python": "py",
+    "pytorch": "torchscript",
+    "stable-baselines3": "sb3",
+    "stable_baselines3": "sb3",
+    "torch": "torchscript",
+}
+#: Kinds of file that no scheme reads.
+_PICKLED_MODULE = "a pickled PyTorch module or its weights (torch.save)"
+_PICKLE = "a pickle"
+
+#: Ending of a file to the scheme that usually reads it.
+_BY_SUFFIX = {
+    ".onnx": "onnx",
+    ".pt": "torchscript",
+    ".pth": "torchscript",
+    ".ts": "torchscript",
+    ".jit": "torchscript",
+    ".pt2": "torchscript",
+    ".zip": "sb3",
+    ".npz": "npz",
+    ".py": "py",
+}
+_SAVE_AS_SCRIPT = (
+    "save it as TorchScript, torch.jit.script(model.eval()).save('model.ts'), or give a Python file with"
+    " a function that builds and returns the module: py:FILE.py:FUNCTION"
+)
+
+
+def load_policy(uri: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
+    """The policy at `uri`, after a trial in `spaces`.
+
+    `trust` allows files that can run code: pickles, and TorchScript. Without it, they are not loaded.
+    """
+    scheme, colon, rest = uri.partition(":")
+    meant = None if scheme in _MODULES else suggestion(uri)
+    if not colon or len(scheme) == 1:  # one letter is the drive of a Windows path
+        raise _no_scheme(uri, meant)
+    loaded = _loader(scheme, meant)(rest, spaces, trust)
+    if not isinstance(loaded, LoadedPolicy):
+        raise PolicyError(f"the loader of {scheme}: returned {type(loaded).__name__}, expected LoadedPolicy")
+    return loaded
+
+
+def needs_trust(policy: str | None) -> bool:
+    """True if this URI, or one of several with ; between them, needs trust to be loaded."""
+    parts = () if policy is None else policy.split(";")
+    return any(part.split("=")[-1].startswith(_TRUSTED) or part.startswith(_TRUSTED) for part in parts)
+
+
+def schemes() -> tuple[str, ...]:
+    """All schemes, including those of installed packages."""
+    return tuple(sorted({*_MODULES, *(point.name for point in entry_points(group=GROUP))}))
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """PLACE?option&option=value, taken apart."""
+    """PLACE?option&option=value, taken apart.
+
+    Not by urllib.parse, which would change paths: it decodes + and %, and cuts a place at #.
+    """
 
     scheme: str
     place: str
@@ -68,32 +142,6 @@ class Address:
         return hashlib.sha256(repr((parts, sorted(self.options.items()))).encode()).hexdigest()
 
 
-def _inside(scheme: str, folder: Path) -> str:
-    files = sorted(item.name for item in folder.iterdir() if item.is_file())
-    return f"did you mean {scheme}:{folder / files[0]}?" if len(files) == 1 else "name the file in it"
-
-
-#: Kinds that no scheme reads as they are, and what to do about them.
-PICKLED_MODULE = "a pickled PyTorch module or its weights (torch.save)"
-PICKLE = "a pickle"
-
-_BY_SUFFIX = {
-    ".onnx": "onnx",
-    ".pt": "torchscript",
-    ".pth": "torchscript",
-    ".ts": "torchscript",
-    ".jit": "torchscript",
-    ".pt2": "torchscript",
-    ".zip": "sb3",
-    ".npz": "npz",
-    ".py": "py",
-}
-_SAVE_AS_SCRIPT = (
-    "save it as TorchScript, torch.jit.script(model.eval()).save('model.ts'), or give a Python file with"
-    " a function that builds and returns the module: py:FILE.py:FUNCTION"
-)
-
-
 def suggestion(place: str) -> str | None:
     """The URI that was probably meant by the bare path `place`; None for what is no path to a model."""
     if ".py:" in place:
@@ -109,101 +157,19 @@ def suggestion(place: str) -> str | None:
 def scheme_of(path: Path) -> str | None:
     """The scheme that reads the file at `path`, judged by its content; None if that does not tell."""
     kind = _content(path)
-    return None if kind in (None, PICKLE, PICKLED_MODULE) else kind
+    return None if kind in (None, _PICKLE, _PICKLED_MODULE) else kind
 
 
 def not_a_file_of(scheme: str, path: Path, reason: str) -> PolicyError:
     """The error for a file that `scheme` cannot read; the first line of `reason` says why."""
     kind, reason = _content(path), reason.strip().partition("\n")[0]
-    if kind in (PICKLED_MODULE, PICKLE):
+    if kind in (_PICKLED_MODULE, _PICKLE):
         return PolicyError(f"{path} is {kind}, which {scheme}: cannot read", _SAVE_AS_SCRIPT)
     if kind is not None and kind != scheme:
         return PolicyError(
             f"{path} is no file for {scheme}: ({reason})", hint=f"did you mean {suggestion(str(path))}?"
         )
     return PolicyError(f"{path} cannot be read by {scheme}: ({reason})", hint="the file may be damaged")
-
-
-def _content(path: Path) -> str | None:
-    with path.open("rb") as file:
-        start = file.read(4)
-    if path.suffix == ".py":
-        return "py"
-    if start[:2] == b"PK":
-        return _archive(path)
-    if start[:1] == b"\x80":
-        return PICKLED_MODULE if path.suffix in (".pt", ".pth") else PICKLE
-    # the first field of an ONNX file is its format version, a small number
-    return "onnx" if len(start) > 1 and start[0] == 0x08 and 0 < start[1] < 0x40 else None
-
-
-def _archive(path: Path) -> str | None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except zipfile.BadZipFile:
-        return None
-    inner = {name.partition("/")[2] for name in names}
-    if "data" in names and any(name.endswith(".pth") for name in names):
-        return "sb3"
-    if "constants.pkl" in inner or "archive_format" in inner:
-        return "torchscript"
-    if "data.pkl" in inner:
-        return PICKLED_MODULE
-    return "npz" if names and all(name.endswith(".npy") for name in names) else None
-
-
-GROUP = "policyfuzz.policies"
-Loader = Callable[[str, Spaces, bool], LoadedPolicy]
-
-#: Scheme to the module that has `load`; imported only when it is used.
-_MODULES = {
-    "npz": "policyfuzz.policies.npz",
-    "onnx": "policyfuzz.policies.onnx",
-    "py": "policyfuzz.policies.python",
-    "sb3": "policyfuzz.policies.sb3",
-    "torchscript": "policyfuzz.policies.torch",
-}
-#: How policies are named whose files can run code while they are loaded.
-_TRUSTED = ("sb3:", "torchscript:")
-#: What people call these schemes, too different for a did-you-mean by spelling.
-_OTHER_NAMES = {
-    "jit": "torchscript",
-    "numpy": "npz",
-    "pt": "torchscript",
-    "python": "py",
-    "pytorch": "torchscript",
-    "stable-baselines3": "sb3",
-    "stable_baselines3": "sb3",
-    "torch": "torchscript",
-}
-
-
-def load_policy(uri: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
-    """The policy at `uri`, sure to act in `spaces`.
-
-    `trust` allows what may run code that the file brings along: unpickling, and TorchScript. Nothing of a
-    file that needs it is read without.
-    """
-    scheme, colon, rest = uri.partition(":")
-    meant = None if scheme in _MODULES else suggestion(uri)
-    if not colon or len(scheme) == 1:  # one letter is the drive of a Windows path
-        raise _no_scheme(uri, meant)
-    loaded = _loader(scheme, meant)(rest, spaces, trust)
-    if not isinstance(loaded, LoadedPolicy):
-        raise PolicyError(f"the loader of {scheme}: returned {type(loaded).__name__}, expected LoadedPolicy")
-    return loaded
-
-
-def needs_trust(policy: str | None) -> bool:
-    """True where a policy of this URI, or one of several, is only loaded from a file that is trusted."""
-    parts = () if policy is None else policy.split(";")
-    return any(part.split("=")[-1].startswith(_TRUSTED) or part.startswith(_TRUSTED) for part in parts)
-
-
-def schemes() -> tuple[str, ...]:
-    """All schemes that can be used here, those of installed packages included."""
-    return tuple(sorted({*_MODULES, *(point.name for point in entry_points(group=GROUP))}))
 
 
 def _loader(scheme: str, meant: str | None) -> Loader:
@@ -246,3 +212,37 @@ def _no_scheme(uri: str, meant: str | None) -> UsageError:
         return UsageError(f"policy {uri!r} does not say what it is", hint=f"did you mean {meant}?")
     close = unknown_name("policy scheme", uri, schemes()).hint
     return UsageError(f"policy {uri!r} is not of the form SCHEME:FILE", hint=close)
+
+
+def _inside(scheme: str, folder: Path) -> str:
+    files = sorted(item.name for item in folder.iterdir() if item.is_file())
+    return f"did you mean {scheme}:{folder / files[0]}?" if len(files) == 1 else "name the file in it"
+
+
+def _content(path: Path) -> str | None:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if path.suffix == ".py":
+        return "py"
+    if start[:2] == b"PK":
+        return _archive(path)
+    if start[:1] == b"\x80":
+        return _PICKLED_MODULE if path.suffix in (".pt", ".pth") else _PICKLE
+    # the first field of an ONNX file is its format version, a small number
+    return "onnx" if len(start) > 1 and start[0] == 0x08 and 0 < start[1] < 0x40 else None
+
+
+def _archive(path: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile:
+        return None
+    inner = {name.partition("/")[2] for name in names}
+    if "data" in names and any(name.endswith(".pth") for name in names):
+        return "sb3"
+    if "constants.pkl" in inner or "archive_format" in inner:
+        return "torchscript"
+    if "data.pkl" in inner:
+        return _PICKLED_MODULE
+    return "npz" if names and all(name.endswith(".npy") for name in names) else None
