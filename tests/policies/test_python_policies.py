@@ -399,3 +399,30 @@ def test_a_function_that_breaks_later_is_blamed(code):
 def test_a_result_that_is_no_action_is_told_when_it_is_loaded(code, text, message):
     with pytest.raises(PolicyError, match=message):
         load_policy(code(text), CART)
+
+
+# tuples
+
+HANDS = Spaces(
+    spaces.Tuple([spaces.Discrete(32), spaces.Discrete(11), spaces.Discrete(2)]), spaces.Discrete(2)
+)
+HAND = """
+def act(observation):
+    mine, dealer, has_ace = observation
+    return int(mine < 17)
+"""
+HANDS_AT_ONCE = """
+def act(observations):
+    mine, dealer, has_ace = observations
+    return (mine < 17).astype(int)
+"""
+
+
+@pytest.mark.parametrize("code", [HAND, HANDS_AT_ONCE])
+def test_tuples_are_given_as_tuples(tmp_path, code):
+    (tmp_path / "hand.py").write_text(code)
+    policy = load_policy(f"py:{tmp_path / 'hand.py'}:act", HANDS).make()
+    seen = np.zeros(3, [("0", np.int64), ("1", np.int64), ("2", np.int64)])
+    seen["0"] = [12, 17, 16]
+    policy.begin(3)
+    assert policy.act(seen, np.arange(3)).tolist() == [1, 0, 1]
