@@ -223,8 +223,8 @@ Path(sys.argv[1]).write_bytes(pickle.dumps((pack(target), given, Runner(target)(
 def test_simulators_run_alike_elsewhere(tmp_path, kind):
     files = tmp_path / "files"
     files.mkdir()
-    for name in ("targets/gym_policies", "targets/pettingzoo_policies", "simulators/pettingzoo_mortals"):
-        shutil.copy(TESTS / f"{name}.py", files)
+    for name in ("gym_policies", "pettingzoo_policies", "pettingzoo_mortals"):
+        shutil.copy(TESTS / "environments" / f"{name}.py", files)
     (files / "networks").mkdir()
     for advisory in range(1, 6):
         networks.write_network(files / "networks" / f"net_{advisory}_2.nnet", np.random.default_rng(advisory))

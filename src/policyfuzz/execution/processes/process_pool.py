@@ -1,4 +1,4 @@
-"""A crew of worker processes on this machine."""
+"""A pool of worker processes on this machine."""
 
 import os
 import resource
@@ -11,10 +11,10 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.execution.pool import Lost, Message
-from policyfuzz.execution.processes.process import WorkerProcess
 from policyfuzz.execution.processes.reaper import Reaper, kill_group, kill_marked
 from policyfuzz.execution.processes.worker import anonymous_file
+from policyfuzz.execution.processes.worker_process import WorkerProcess
+from policyfuzz.execution.worker_pool import Message, WorkerLost
 
 #: Seconds between two looks at whether processes are still there; most deaths are noticed at once.
 _LOOK = 1.0
@@ -24,7 +24,7 @@ _START = 600.0
 _MANY_FILES = 65_536
 
 
-class ProcessCrew:
+class ProcessPool:
     """Starts interpreters that each build the target of a `shipment`, within `start_seconds`."""
 
     def __init__(self, shipment: bytes, start_seconds: float = _START) -> None:
@@ -48,7 +48,7 @@ class ProcessCrew:
         try:
             process = WorkerProcess(worker, self._shipment, f"{self._mark}{worker}.")
         except OSError as error:
-            self._not_started.append(Lost(worker, f"no process can be started: {error}"))
+            self._not_started.append(WorkerLost(worker, f"no process can be started: {error}"))
             return
         self._reaper.watch(process.group)
         self._workers[worker] = process
@@ -118,14 +118,14 @@ class ProcessCrew:
         ended = [n for n, process in self._workers.items() if process.has_ended and not process.is_heard]
         return [self._lost(worker) for worker in ended]
 
-    def _lost(self, worker: int) -> Lost:
+    def _lost(self, worker: int) -> WorkerLost:
         process = self._workers.pop(worker)
         self._selector.unregister(process.connection)
         text, step = process.last_words(), process.step
         process.kill()
         process.close()
         self._reaper.forget(process.group)
-        return Lost(worker, text, step)
+        return WorkerLost(worker, text, step)
 
 
 def _allow_many_files() -> None:

@@ -14,9 +14,9 @@ import pytest
 from policyfuzz import load_target
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.target import Runner
-from policyfuzz.execution.pool import Answer, Lost, Ready
-from policyfuzz.execution.processes.pool import ProcessCrew
+from policyfuzz.execution.processes.process_pool import ProcessPool
 from policyfuzz.execution.shipping import pack
+from policyfuzz.execution.worker_pool import ChunkResult, WorkerLost, WorkerReady
 
 sys.path.insert(0, str(Path(__file__).parent))
 import hazards
@@ -32,55 +32,55 @@ def cases(*names):
 
 
 class Shift:
-    """A crew in which always one worker is there to do something to."""
+    """A pool in which always one worker is there to do something to."""
 
     def __init__(self, target):
-        self.crew = ProcessCrew(pack(target))
+        self.pool = ProcessPool(pack(target))
         self.worker = -1
         self.replace()
 
     def replace(self):
         self.worker += 1
-        self.crew.start(self.worker)
+        self.pool.start(self.worker)
         self.is_ready = False
 
-    def next(self, kinds=(Ready, Answer, Lost)):
+    def next(self, kinds=(WorkerReady, ChunkResult, WorkerLost)):
         """The next message of one of these `kinds`; all before it must be that the worker is ready."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            for message in self.crew.wait(1.0):
+            for message in self.pool.wait(1.0):
                 if isinstance(message, kinds):
                     return message
-                assert isinstance(message, Ready), message
+                assert isinstance(message, WorkerReady), message
         raise AssertionError("no message")
 
     def send(self, *names):
         if not self.is_ready:
-            self.next(Ready)
+            self.next(WorkerReady)
             self.is_ready = True
-        self.crew.send(self.worker, *cases(*names))
+        self.pool.send(self.worker, *cases(*names))
 
     def answer(self, *names):
         self.send(*names)
         message = self.next()
-        assert isinstance(message, Answer), message
+        assert isinstance(message, ChunkResult), message
         return message
 
     def lost(self, *names):
         self.send(*names)
-        message = self.next((Answer, Lost))
+        message = self.next((ChunkResult, WorkerLost))
         self.replace()
-        assert isinstance(message, Lost), message
-        assert not message.is_blameless
+        assert isinstance(message, WorkerLost), message
+        assert not message.is_node_failure
         return message
 
     def killed(self, *names):
         self.send(*names)
-        assert self.crew.wait(0.3) == []
-        self.crew.kill(self.worker)
-        message = self.next((Answer, Lost))
+        assert self.pool.wait(0.3) == []
+        self.pool.kill(self.worker)
+        message = self.next((ChunkResult, WorkerLost))
         self.replace()
-        assert isinstance(message, Lost), message
+        assert isinstance(message, WorkerLost), message
         return message
 
 
@@ -99,7 +99,7 @@ def mark():
 def shift(mark):
     shift = Shift(hazards.minefield())
     yield shift
-    shift.crew.close()
+    shift.pool.close()
 
 
 def test_answers_are_those_of_this_process_bit_for_bit(shift):
@@ -189,25 +189,25 @@ def test_flood_of_output_does_not_fill_the_memory(shift):
 def test_flood_of_one_endless_episode_does_not_fill_the_memory(shift):
     shift.send("talk_and_hang")
     for _ in range(3):  # 1 s each
-        shift.crew.wait(1.0)
+        shift.pool.wait(1.0)
         assert kept(shift) < 500_000_000
-    os.kill(shift.crew._workers[shift.worker].group, signal.SIGSTOP)
-    wait_until(lambda: not shift.crew.wait(0.2) and kept(shift) <= 1_000_000, "what it printed is dropped")
-    shift.crew.kill(shift.worker)
-    assert isinstance(shift.next(Lost), Lost)
+    os.kill(shift.pool._workers[shift.worker].group, signal.SIGSTOP)
+    wait_until(lambda: not shift.pool.wait(0.2) and kept(shift) <= 1_000_000, "what it printed is dropped")
+    shift.pool.kill(shift.worker)
+    assert isinstance(shift.next(WorkerLost), WorkerLost)
     shift.replace()
 
 
 def kept(shift) -> int:
     """Bytes of memory that hold what the worker has printed."""
-    return os.fstat(shift.crew._workers[shift.worker]._log).st_blocks * 512
+    return os.fstat(shift.pool._workers[shift.worker]._log).st_blocks * 512
 
 
 def test_idle_worker_that_is_killed_is_told(shift):
     shift.answer("do_nothing")
-    os.kill(shift.crew._workers[shift.worker].group, signal.SIGKILL)
-    assert isinstance(shift.next(), Lost)
-    shift.crew.kill(shift.worker)  # who is gone already
+    os.kill(shift.pool._workers[shift.worker].group, signal.SIGKILL)
+    assert isinstance(shift.next(), WorkerLost)
+    shift.pool.kill(shift.worker)  # who is gone already
     shift.replace()
 
 
@@ -229,17 +229,17 @@ def test_crew_goes_on_when_somebody_kills_its_reaper(mark):
     os.kill(int(reaper.partition(":")[0]), signal.SIGKILL)
     shift.lost("leave_at_once")
     shift.answer("do_nothing")
-    shift.crew.close()
+    shift.pool.close()
     wait_until(lambda: set(marked(mark)) <= before, "workers are gone")
 
 
 def test_wait_returns_when_it_is_woken(mark):
-    crew = ProcessCrew(b"never built")
-    alarm = threading.Timer(0.2, crew.wake)
+    pool = ProcessPool(b"never built")
+    alarm = threading.Timer(0.2, pool.wake)
     alarm.start()
-    assert list(crew.wait(PATIENCE)) == []
+    assert list(pool.wait(PATIENCE)) == []
     alarm.join()
-    crew.close()
+    pool.close()
 
 
 @pytest.mark.parametrize("hazard", ["have_a_child", "have_a_child_that_goes_away"])
@@ -247,7 +247,7 @@ def test_children_of_workers_end_with_the_crew(mark, hazard):
     shift = Shift(hazards.minefield())
     shift.answer(hazard)
     wait_until(lambda: any("sleep" in one for one in marked(mark)), "it is seen")
-    shift.crew.close()
+    shift.pool.close()
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
@@ -264,19 +264,19 @@ def test_copy_of_a_worker_does_not_answer(shift):
 
 
 def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):
-    crew = ProcessCrew(b"never built")
+    pool = ProcessPool(b"never built")
     before = len(list(Path("/proc/self/fd").iterdir()))
 
     def refuse(*arguments, **options):
         raise BlockingIOError(11, "no more processes")
 
     monkeypatch.setattr("subprocess.Popen", refuse)
-    crew.start(0)
+    pool.start(0)
     monkeypatch.undo()
-    (lost,) = crew.wait(PATIENCE)
-    assert lost == Lost(0, "no process can be started: [Errno 11] no more processes")
+    (lost,) = pool.wait(PATIENCE)
+    assert lost == WorkerLost(0, "no process can be started: [Errno 11] no more processes")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    crew.close()
+    pool.close()
 
 
 def test_policy_is_loaded_once_per_worker_on_one_thread(mark, monkeypatch, tmp_path):
@@ -287,7 +287,7 @@ def test_policy_is_loaded_once_per_worker_on_one_thread(mark, monkeypatch, tmp_p
         assert shift.answer("do_nothing").result.returns.tolist() == [4.0], "4 steps on one thread"
     shift.lost("leave_at_once")
     shift.answer("do_nothing")
-    shift.crew.close()
+    shift.pool.close()
     loaders = (tmp_path / "loaded").read_text().split()
     assert len(loaders) == len(set(loaders)) == 2
     assert str(os.getpid()) not in loaders
@@ -307,7 +307,7 @@ def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
         assert isinstance(answer.result, TargetCodeError)
         assert "KeyError: 'no idea'" in answer.result.message
         assert Path(__file__).name in answer.result.message
-    shift.crew.close()
+    shift.pool.close()
 
 
 @pytest.mark.parametrize(
@@ -321,22 +321,22 @@ def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
 def test_failed_start_is_told_in_the_words_of_the_worker(mark, simulator, said):
     shift = Shift(hazards.minefield(simulator))
     lost = shift.next()
-    shift.crew.close()
-    assert isinstance(lost, Lost)
+    shift.pool.close()
+    assert isinstance(lost, WorkerLost)
     assert said in lost.text
     assert "hazards.py" in lost.text
 
 
 def test_start_that_hangs_is_given_up(mark):
     target = hazards.minefield(hazards.hang_in_c)
-    crew = ProcessCrew(pack(target), start_seconds=3.0)
-    crew.start(0)
+    pool = ProcessPool(pack(target), start_seconds=3.0)
+    pool.start(0)
     deadline = time.monotonic() + PATIENCE
     messages = []
     while not messages and time.monotonic() < deadline:
-        messages = crew.wait(1.0)
-    crew.close()
-    assert isinstance(messages[0], Lost)
+        messages = pool.wait(1.0)
+    pool.close()
+    assert isinstance(messages[0], WorkerLost)
     assert "not ready within 3 s" in messages[0].text
     assert "in hang_in_c\n" in messages[0].text
 
@@ -344,6 +344,6 @@ def test_start_that_hangs_is_given_up(mark):
 def test_closing_ends_workers_that_are_still_starting(mark):
     before = set(marked(mark))
     shift = Shift(load_target("ripple:dimensions=3"))
-    shift.crew.start(1000)  # and is not waited for
-    shift.crew.close()
+    shift.pool.start(1000)  # and is not waited for
+    shift.pool.close()
     wait_until(lambda: set(marked(mark)) <= before, "workers are gone")

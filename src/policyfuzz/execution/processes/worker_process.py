@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.execution.pool import Answer, Ready
 from policyfuzz.execution.processes import worker as worker_module
 from policyfuzz.execution.processes.reaper import VARIABLE, kill_group, kill_marked
 from policyfuzz.execution.processes.worker import (
@@ -29,6 +28,7 @@ from policyfuzz.execution.processes.worker import (
     anonymous_file,
     executions_of,
 )
+from policyfuzz.execution.worker_pool import ChunkResult, WorkerReady
 
 #: Seconds for a process to write down where it is before it is killed.
 _LAST_WORDS = 1.0
@@ -121,12 +121,12 @@ class WorkerProcess:
         with suppress(OSError):  # it has died, which will be heard
             self.connection.send((number, slot, layout))
 
-    def receive(self) -> Ready | Answer | None:
+    def receive(self) -> WorkerReady | ChunkResult | None:
         """What it says next, None if that is nothing to be told yet; EOFError when it is gone."""
         kind, *rest = self._heard()
         if kind == READY:
             self._is_ready = True
-            return Ready(self.number, rest[0])
+            return WorkerReady(self.number, rest[0])
         if kind == FAILED:
             self._failure = rest[0]
             return None
@@ -136,10 +136,10 @@ class WorkerProcess:
             raise EOFError("it answers what it was not asked")
         self._answered += 1
         if kind == RAISED:
-            return Answer(self.number, *rest)
+            return ChunkResult(self.number, *rest)
         assert kind == DONE
         slot, layout, errors, seconds = rest
-        return Answer(self.number, executions_of(self._memories[slot], layout, errors), seconds)
+        return ChunkResult(self.number, executions_of(self._memories[slot], layout, errors), seconds)
 
     def _heard(self) -> Any:
         try:
