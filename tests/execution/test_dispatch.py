@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policyfuzz.core.errors import PolicyError, WorkersFailed
@@ -350,6 +350,7 @@ def test_simulating_is_the_time_until_results_are_there():
     batch=st.integers(1, 10_000),
     learnt=st.lists(st.tuples(st.integers(1, 500), st.floats(0, 1000)), max_size=8),
 )
+@example(workers=1, timeout=1.0, batch=1, learnt=[(1, 5e-324)])
 def test_chunks_grow_slowly_and_stay_well_within_the_timeout(workers, timeout, batch, learnt):
     sizer = ChunkSizer(workers, timeout)
     assert sizer.chunk_size(batch) == 1, "nobody knows yet how long an episode takes"

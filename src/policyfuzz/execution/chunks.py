@@ -98,8 +98,9 @@ class ChunkSizer:
         fair = min(batch, batch * batches / (_CHUNKS_PER_WORKER * self._workers))
         size = math.ceil(fair) if fair >= _ROUND_DOWN_BELOW else max(int(fair), 1)
         if self._seconds > 0:
-            worth_a_message = math.ceil(_MIN_SECONDS / self._seconds)
-            in_time = int(_TIMEOUT_SHARE * self._timeout / self._seconds)
+            # at most the batch: the quotients are infinite for tiny averages
+            worth_a_message = math.ceil(min(_MIN_SECONDS / self._seconds, batch))
+            in_time = int(min(_TIMEOUT_SHARE * self._timeout / self._seconds, batch))
             size = min(max(size, worth_a_message), max(in_time, 1))
         return min(size, max(_GROWTH * self._largest, 1))
 
