@@ -31,8 +31,8 @@ def cases(*names):
     return np.array(rows), np.arange(len(rows), dtype=np.uint64)
 
 
-class Shift:
-    """A pool in which always one worker is there to do something to."""
+class SingleWorker:
+    """A pool that always has one worker."""
 
     def __init__(self, target):
         self.pool = ProcessPool(pack(target))
@@ -96,15 +96,15 @@ def mark():
 
 
 @pytest.fixture(scope="module")
-def shift(mark):
-    shift = Shift(hazards.minefield())
-    yield shift
-    shift.pool.close()
+def single(mark):
+    single = SingleWorker(hazards.minefield())
+    yield single
+    single.pool.close()
 
 
-def test_answers_are_those_of_this_process_bit_for_bit(shift):
+def test_answers_are_those_of_this_process_bit_for_bit(single):
     names = ["do_nothing"] * 30
-    answer = shift.answer(*names)
+    answer = single.answer(*names)
     here = Runner(hazards.minefield())(*cases(*names))
     for one, other in (
         (answer.result.returns, here.returns),
@@ -122,14 +122,14 @@ def test_answers_are_those_of_this_process_bit_for_bit(shift):
 
 
 @pytest.mark.parametrize("count", [3, 500])
-def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(shift, count):
+def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(single, count):
     first, second = ["nap", *["do_nothing"] * 60], ["do_nothing"] * count
-    shift.answer("do_nothing")
-    shift.send(*first)
-    shift.send(*second)
+    single.answer("do_nothing")
+    single.send(*first)
+    single.send(*second)
     for names in (first, second):
         here = Runner(hazards.minefield())(*cases(*names))
-        there = shift.next().result
+        there = single.next().result
         assert there.returns.tolist() == here.returns.tolist()
         assert there.states.tobytes() == here.states.tobytes()
 
@@ -145,14 +145,14 @@ def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(shift, c
         ("die_with_heir", "the worker process ended itself with exit code 7"),
     ],
 )
-def test_death_is_told_with_its_cause_and_step(shift, hazard, said):
-    lost = shift.lost("do_nothing", hazard)
+def test_death_is_told_with_its_cause_and_step(single, hazard, said):
+    lost = single.lost("do_nothing", hazard)
     assert said in lost.text
     assert lost.step == 2
 
 
-def test_last_words_of_a_segfault_have_the_line_of_the_environment(shift):
-    text = shift.lost("segfault").text
+def test_last_words_of_a_segfault_have_the_line_of_the_environment(single):
+    text = single.lost("segfault").text
     line = next(
         number
         for number, line in enumerate(Path(hazards.__file__).read_text().splitlines(), 1)
@@ -162,8 +162,8 @@ def test_last_words_of_a_segfault_have_the_line_of_the_environment(shift):
 
 
 @pytest.mark.parametrize("hazard", ["hang_in_c", "hang_in_python", "hang_with_a_child", "talk_and_hang"])
-def test_worker_that_hangs_is_killed_and_says_where_it_was(shift, mark, hazard):
-    lost = shift.killed(hazard)
+def test_worker_that_hangs_is_killed_and_says_where_it_was(single, mark, hazard):
+    lost = single.killed(hazard)
     assert lost.step == 2
     if hazard != "talk_and_hang":
         assert f"in {hazard}\n" in lost.text
@@ -172,51 +172,51 @@ def test_worker_that_hangs_is_killed_and_says_where_it_was(shift, mark, hazard):
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
-def test_worker_that_does_not_want_to_die_does_so_by_force(shift):
-    assert shift.killed("hang_deaf").step == 2
+def test_worker_that_does_not_want_to_die_does_so_by_force(single):
+    assert single.killed("hang_deaf").step == 2
 
 
-def test_worker_that_closes_its_descriptors_is_replaced(shift):
-    assert "killed by SIGKILL" in shift.lost("close_descriptors").text
+def test_worker_that_closes_its_descriptors_is_replaced(single):
+    assert "killed by SIGKILL" in single.lost("close_descriptors").text
 
 
-def test_flood_of_output_does_not_fill_the_memory(shift):
+def test_flood_of_output_does_not_fill_the_memory(single):
     for _ in range(3):
-        shift.answer("talk_much")
-    assert kept(shift) <= 1_000_000
+        single.answer("talk_much")
+    assert kept(single) <= 1_000_000
 
 
-def test_flood_of_one_endless_episode_does_not_fill_the_memory(shift):
-    shift.send("talk_and_hang")
+def test_flood_of_one_endless_episode_does_not_fill_the_memory(single):
+    single.send("talk_and_hang")
     for _ in range(3):  # 1 s each
-        shift.pool.wait(1.0)
-        assert kept(shift) < 500_000_000
-    os.kill(shift.pool._workers[shift.worker].group, signal.SIGSTOP)
-    wait_until(lambda: not shift.pool.wait(0.2) and kept(shift) <= 1_000_000, "what it printed is dropped")
-    shift.pool.kill(shift.worker)
-    assert isinstance(shift.next(WorkerLost), WorkerLost)
-    shift.replace()
+        single.pool.wait(1.0)
+        assert kept(single) < 500_000_000
+    os.kill(single.pool._workers[single.worker].group, signal.SIGSTOP)
+    wait_until(lambda: not single.pool.wait(0.2) and kept(single) <= 1_000_000, "what it printed is dropped")
+    single.pool.kill(single.worker)
+    assert isinstance(single.next(WorkerLost), WorkerLost)
+    single.replace()
 
 
-def kept(shift) -> int:
+def kept(single) -> int:
     """Bytes of memory that hold what the worker has printed."""
-    return os.fstat(shift.pool._workers[shift.worker]._log).st_blocks * 512
+    return os.fstat(single.pool._workers[single.worker]._log).st_blocks * 512
 
 
-def test_idle_worker_that_is_killed_is_told(shift):
-    shift.answer("do_nothing")
-    os.kill(shift.pool._workers[shift.worker].group, signal.SIGKILL)
-    assert isinstance(shift.next(), WorkerLost)
-    shift.pool.kill(shift.worker)  # who is gone already
-    shift.replace()
+def test_idle_worker_that_is_killed_is_told(single):
+    single.answer("do_nothing")
+    os.kill(single.pool._workers[single.worker].group, signal.SIGKILL)
+    assert isinstance(single.next(), WorkerLost)
+    single.pool.kill(single.worker)  # who is gone already
+    single.replace()
 
 
-def test_many_deaths_leak_neither_descriptors_nor_processes(shift, mark):
-    shift.answer("do_nothing")
+def test_many_deaths_leak_neither_descriptors_nor_processes(single, mark):
+    single.answer("do_nothing")
     before, alive = len(list(Path("/proc/self/fd").iterdir())), len(marked(mark))
     for _ in range(6):
-        shift.lost("leave_at_once")
-    shift.answer("do_nothing")
+        single.lost("leave_at_once")
+    single.answer("do_nothing")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     wait_until(lambda: len(marked(mark)) == alive, "one worker and the reaper")
     assert not zombies()
@@ -224,12 +224,12 @@ def test_many_deaths_leak_neither_descriptors_nor_processes(shift, mark):
 
 def test_crew_goes_on_when_somebody_kills_its_reaper(mark):
     before = set(marked(mark))
-    shift = Shift(hazards.minefield())
+    single = SingleWorker(hazards.minefield())
     (reaper,) = (one for one in set(marked(mark)) - before if "reaper" in one)
     os.kill(int(reaper.partition(":")[0]), signal.SIGKILL)
-    shift.lost("leave_at_once")
-    shift.answer("do_nothing")
-    shift.pool.close()
+    single.lost("leave_at_once")
+    single.answer("do_nothing")
+    single.pool.close()
     wait_until(lambda: set(marked(mark)) <= before, "workers are gone")
 
 
@@ -244,23 +244,23 @@ def test_wait_returns_when_it_is_woken(mark):
 
 @pytest.mark.parametrize("hazard", ["have_a_child", "have_a_child_that_goes_away"])
 def test_children_of_workers_end_with_the_crew(mark, hazard):
-    shift = Shift(hazards.minefield())
-    shift.answer(hazard)
+    single = SingleWorker(hazards.minefield())
+    single.answer(hazard)
     wait_until(lambda: any("sleep" in one for one in marked(mark)), "it is seen")
-    shift.pool.close()
+    single.pool.close()
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
-def test_children_end_with_their_worker_wherever_they_went(shift, mark):
-    shift.lost("lose_a_child_that_went_away")
+def test_children_end_with_their_worker_wherever_they_went(single, mark):
+    single.lost("lose_a_child_that_went_away")
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
-def test_copy_of_a_worker_does_not_answer(shift):
+def test_copy_of_a_worker_does_not_answer(single):
     expected = Runner(hazards.minefield())(*cases("do_nothing", "do_nothing")).returns
     for _ in range(5):
-        assert (shift.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
-        assert shift.answer("do_nothing").result.returns == expected[:1]
+        assert (single.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
+        assert single.answer("do_nothing").result.returns == expected[:1]
 
 
 def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):
@@ -282,12 +282,12 @@ def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):
 def test_policy_is_loaded_once_per_worker_on_one_thread(mark, monkeypatch, tmp_path):
     monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    shift = Shift(hazards.minefield(hazards.Threads, hazards.Counted))
+    single = SingleWorker(hazards.minefield(hazards.Threads, hazards.Counted))
     for _ in range(3):
-        assert shift.answer("do_nothing").result.returns.tolist() == [4.0], "4 steps on one thread"
-    shift.lost("leave_at_once")
-    shift.answer("do_nothing")
-    shift.pool.close()
+        assert single.answer("do_nothing").result.returns.tolist() == [4.0], "4 steps on one thread"
+    single.lost("leave_at_once")
+    single.answer("do_nothing")
+    single.pool.close()
     loaders = (tmp_path / "loaded").read_text().split()
     assert len(loaders) == len(set(loaders)) == 2
     assert str(os.getpid()) not in loaders
@@ -301,13 +301,13 @@ class Confused:
 
 
 def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
-    shift = Shift(hazards.minefield(policy=Confused))
+    single = SingleWorker(hazards.minefield(policy=Confused))
     for _ in range(2):
-        answer = shift.answer("do_nothing")
+        answer = single.answer("do_nothing")
         assert isinstance(answer.result, TargetCodeError)
         assert "KeyError: 'no idea'" in answer.result.message
         assert Path(__file__).name in answer.result.message
-    shift.pool.close()
+    single.pool.close()
 
 
 @pytest.mark.parametrize(
@@ -319,9 +319,9 @@ def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
     ],
 )
 def test_failed_start_is_told_in_the_words_of_the_worker(mark, simulator, said):
-    shift = Shift(hazards.minefield(simulator))
-    lost = shift.next()
-    shift.pool.close()
+    single = SingleWorker(hazards.minefield(simulator))
+    lost = single.next()
+    single.pool.close()
     assert isinstance(lost, WorkerLost)
     assert said in lost.text
     assert "hazards.py" in lost.text
@@ -343,7 +343,7 @@ def test_start_that_hangs_is_given_up(mark):
 
 def test_closing_ends_workers_that_are_still_starting(mark):
     before = set(marked(mark))
-    shift = Shift(load_target("ripple:dimensions=3"))
-    shift.pool.start(1000)  # and is not waited for
-    shift.pool.close()
+    single = SingleWorker(load_target("ripple:dimensions=3"))
+    single.pool.start(1000)  # and is not waited for
+    single.pool.close()
     wait_until(lambda: set(marked(mark)) <= before, "workers are gone")

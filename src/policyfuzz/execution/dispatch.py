@@ -14,7 +14,14 @@ from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.chunks import Batch, Chunk, ChunkSizer
 from policyfuzz.execution.executor import TimeIsUp, WorkerStats
-from policyfuzz.execution.worker_pool import ChunkResult, Message, WorkerLost, WorkerPool, WorkerReady
+from policyfuzz.execution.worker_pool import (
+    MAX_CHUNKS,
+    ChunkResult,
+    Message,
+    WorkerLost,
+    WorkerPool,
+    WorkerReady,
+)
 from policyfuzz.search.cases import Cases
 
 #: Workers that must die while running a single case before the case is recorded as crashed.
@@ -25,8 +32,6 @@ _TIMEOUTS_TO_BLAME = 2
 _STANDSTILL_SECONDS = 1.0
 #: Failed starts in a row before a worker is not replaced any more.
 _MAX_FAILED_STARTS = 3
-#: Chunks that a worker holds at most.
-_MAX_CHUNKS = 2
 
 
 class Dispatcher:
@@ -256,7 +261,7 @@ class _WorkerQueues:
     def __init__(self) -> None:
         self._workers: dict[int, _WorkerState] = {}
         #: Workers that can take another chunk, by the number they hold; who has waited longest comes first.
-        self._with_room: list[dict[int, None]] = [{} for _ in range(_MAX_CHUNKS)]
+        self._with_room: list[dict[int, None]] = [{} for _ in range(MAX_CHUNKS)]
         self._unused: dict[int, None] = {}  #: workers that are ready and never held a chunk
         #: When each busy worker began its oldest chunk; the earliest come first.
         self._began: dict[int, float] = {}
@@ -305,7 +310,7 @@ class _WorkerQueues:
         del self._with_room[len(chunks)][number]
         chunks.append(chunk)
         self._began.setdefault(number, now)
-        if len(chunks) < _MAX_CHUNKS:
+        if len(chunks) < MAX_CHUNKS:
             self._with_room[len(chunks)][number] = None
 
     def pop(self, number: int, now: float) -> Chunk:
@@ -314,7 +319,7 @@ class _WorkerQueues:
         held = len(worker.chunks)
         chunk = worker.chunks.popleft()
         if worker.killed_for is None:
-            if held < _MAX_CHUNKS:
+            if held < MAX_CHUNKS:
                 del self._with_room[held][number]
             self._with_room[held - 1][number] = None
             del self._began[number]

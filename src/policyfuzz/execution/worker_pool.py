@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
 
+#: Chunks that a worker can hold: one that it runs, and one to go on with at once.
+MAX_CHUNKS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerReady:
@@ -49,7 +52,7 @@ class WorkerPool(Protocol):
         ...
 
     def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
-        """Send cases (k, d) and (k,) to a worker that is ready and holds fewer than two chunks."""
+        """Send a chunk, cases (k, d) and (k,), to a worker that is ready and holds less than `MAX_CHUNKS`."""
         ...
 
     def wait(self, seconds: float | None) -> Sequence[Message]:

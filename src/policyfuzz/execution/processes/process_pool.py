@@ -60,13 +60,9 @@ class ProcessPool:
     def wait(self, seconds: float | None) -> Sequence[Message]:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
-            left = (
-                _CHECK_SECONDS
-                if deadline is None
-                else min(max(0.0, deadline - time.monotonic()), _CHECK_SECONDS)
-            )
+            left = _CHECK_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
             messages, self._failed_starts = self._failed_starts, []
-            messages += self._receive(0.0 if messages else left)
+            messages += self._receive(0.0 if messages else min(left, _CHECK_SECONDS))
             if time.monotonic() - self._checked_at >= _CHECK_SECONDS:
                 messages += self._check_processes()
             is_over = deadline is not None and time.monotonic() >= deadline

@@ -28,14 +28,12 @@ from policyfuzz.execution.processes.worker import (
     anonymous_file,
     executions_of,
 )
-from policyfuzz.execution.worker_pool import ChunkResult, WorkerReady
+from policyfuzz.execution.worker_pool import MAX_CHUNKS, ChunkResult, WorkerReady
 
 #: Seconds for an aborted process to write its traceback before it is killed.
 _ABORT_SECONDS = 1.0
 #: Bytes of a worker's last output that error messages quote, and that are kept at most.
 _QUOTED, _KEPT = 4_000, 1_000_000
-#: Chunks that a worker can hold; each has a piece of shared memory.
-_MAX_CHUNKS = 2
 #: Makes the usual numerical libraries use one thread: workers share the cores already.
 _ONE_THREAD = dict.fromkeys(
     (
@@ -64,7 +62,7 @@ class WorkerProcess:
             self._resources = stack.pop_all()
 
     def _open(self, shipment: int) -> None:
-        memories = [self._new_file("chunk") for _ in range(_MAX_CHUNKS)]
+        memories = [self._new_file("chunk") for _ in range(MAX_CHUNKS)]
         step = self._new_file("step")
         os.ftruncate(step, STEP_BYTES)
         self._log = self._new_file("log")
@@ -116,7 +114,7 @@ class WorkerProcess:
 
     def send(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
         """Send it cases to run."""
-        number, memory = self._sent, self._sent % _MAX_CHUNKS
+        number, memory = self._sent, self._sent % MAX_CHUNKS
         self._sent += 1
         layout = self._memories[memory].write([inputs, seeds])
         with suppress(OSError):  # it has died: `receive` will raise
