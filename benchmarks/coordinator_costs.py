@@ -29,7 +29,7 @@ from policyfuzz.core.settings import DEFAULT_STRATEGY
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.choice import ExecutorChoice
 from policyfuzz.execution.dispatch import Dispatcher
-from policyfuzz.execution.pool import Answer, Message, Ready
+from policyfuzz.execution.worker_pool import ChunkResult, Message, WorkerReady
 from policyfuzz.oracles import NONE, Below, Verdicts
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 
@@ -53,7 +53,7 @@ class Shape:
         return f"{self.steps} x {self.states}"
 
 
-class CannedCrew:
+class CannedPool:
     """Workers that have done their work as soon as they are sent it; one answer at a time, as from afar."""
 
     def __init__(self, shape: Shape) -> None:
@@ -64,7 +64,7 @@ class CannedCrew:
         self._messages: deque[Message] = deque()
 
     def start(self, worker: int) -> None:
-        self._messages.append(Ready(worker, _SIGNALS))
+        self._messages.append(WorkerReady(worker, _SIGNALS))
 
     def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
         rows = (seeds % np.uint64(_SEQUENCES)).astype(np.int64)
@@ -72,7 +72,7 @@ class CannedCrew:
         lengths = np.full(len(rows), len(self._states), np.int64)
         states = self._states[:, rows].swapaxes(0, 1)
         result = Executions(self._returns[rows], lengths, states, Verdicts(nothing, nothing))
-        self._messages.append(Answer(worker, result, _EPISODE_SECONDS * len(rows)))
+        self._messages.append(ChunkResult(worker, result, _EPISODE_SECONDS * len(rows)))
 
     def wait(self, seconds: float | None) -> Sequence[Message]:
         return [self._messages.popleft()] if self._messages else []
@@ -147,7 +147,7 @@ def campaign_cost(
 
     def executor(target: Target, clock: TimeSplit) -> Dispatcher:
         clocks.append(clock)
-        return Dispatcher(target, CannedCrew(shape), workers, _TIMEOUT, clock)
+        return Dispatcher(target, CannedPool(shape), workers, _TIMEOUT, clock)
 
     with tempfile.TemporaryDirectory() as folder:
         store = CampaignWriter.create(Path(folder), config, target.inputs)
@@ -181,14 +181,14 @@ class MessageCost:
 def message_cost(kind: str, workers: int, shape: Shape, chunks: int = 1000) -> MessageCost:
     """Of workers who answer as fast as they can: messages travel together where they may."""
     target = target_of(shape)
-    executor = ExecutorChoice(kind, workers)(target, TimeSplit())
+    executor = ExecutorChoice(kind, workers).make_executor(target, TimeSplit())
     try:
         rng = np.random.default_rng(0)
         inputs, seeds = target.inputs.sample(rng, 1), np.zeros(1, np.uint64)
         cases = Cases.of(Purpose.SAMPLE, inputs, seeds, np.full(1, NO_PARENT, np.int64))
         executor.submit(cases)
         executor.collect()
-        while executor.workforce.ready < workers:
+        while executor.worker_stats.ready < workers:
             executor.submit(cases)
             executor.collect()
         helper = _helper(executor)
@@ -207,7 +207,7 @@ def message_cost(kind: str, workers: int, shape: Shape, chunks: int = 1000) -> M
 
 def _helper(executor: object) -> int | None:
     """The process between coordinator and cluster, where there is one."""
-    process = getattr(getattr(executor, "_crew", None), "_process", None)
+    process = getattr(getattr(executor, "_pool", None), "_process", None)
     return None if process is None else int(process.pid)
 
 

@@ -5,7 +5,7 @@ import pytest
 from policyfuzz import load_target
 from policyfuzz.benchmarks import workers
 from policyfuzz.benchmarks.apart import speed_up
-from policyfuzz.execution.executor import Workforce
+from policyfuzz.execution.executor import WorkerStats
 
 
 def in_order(items, description):
@@ -29,6 +29,6 @@ def test_bench_reports_all_it_promises(monkeypatch):
 
 
 def test_busy_share_counts_from_the_second_look():
-    before = Workforce(worker_seconds=10.0, busy_seconds=2.0)
-    after = Workforce(worker_seconds=30.0, busy_seconds=21.0)
+    before = WorkerStats(worker_seconds=10.0, busy_seconds=2.0)
+    after = WorkerStats(worker_seconds=30.0, busy_seconds=21.0)
     assert workers._busy_share(before, after) == pytest.approx(0.95)

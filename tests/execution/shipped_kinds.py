@@ -24,11 +24,26 @@ for file in sorted(Path(sys.argv[1]).glob("*.shipment")):
 """
 
 HELPER = "GAIN = 0.3\n"
+LATE_HELPER = "GAIN = 0.1\n"
 CONTROLLER = """
+import threading
+
 from helper_beside_controller import GAIN
+
+LOCK = threading.Lock()
 
 
 def act(observation):
+    return int(observation[2] + GAIN * observation[3] > 0)
+
+
+def locked(observation):
+    with LOCK:
+        return act(observation)
+
+
+def imports_late(observation):
+    from helper_imported_late import GAIN
     return int(observation[2] + GAIN * observation[3] > 0)
 
 
@@ -54,7 +69,6 @@ class Counts:
     \"\"\"Has a lock, and a memory.\"\"\"
 
     def __init__(self):
-        import threading
         self.lock, self.calls = threading.Lock(), 0
 
     def reset(self):
@@ -157,6 +171,7 @@ def write_files(folder):
     """What targets below are made of."""
     texts = {
         "helper_beside_controller.py": HELPER,
+        "helper_imported_late.py": LATE_HELPER,
         "controller.py": CONTROLLER,
         "cart.py": CART,
         "push.py": PUSH,

@@ -49,11 +49,12 @@ def test_what_makes_no_sense_is_refused(said, complaint):
 def test_target_that_takes_one_worker_gets_no_two():
     target = replace(load_target("ripple"), max_workers=1)
     with pytest.raises(UsageError, match="can be run by 1 worker at a time, and was given 2") as caught:
-        choose_executor(None, 2)(target, TimeSplit())
+        choose_executor(None, 2).make_executor(target, TimeSplit())
     assert caught.value.hint == "use -j 1"
 
 
 def test_one_process_runs_a_few_episodes_itself():
     choice = choose_executor()
-    assert choice.runner is Runner
-    assert isinstance(choice(load_target("ripple"), TimeSplit()), InlineExecutor)
+    target = load_target("ripple")
+    assert isinstance(choice.make_runner(target), Runner)
+    assert isinstance(choice.make_executor(target, TimeSplit()), InlineExecutor)

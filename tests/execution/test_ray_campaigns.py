@@ -20,7 +20,7 @@ from policyfuzz.core.errors import UsageError
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.execution.choice import ExecutorChoice
 from policyfuzz.execution.executor import InlineExecutor
-from policyfuzz.execution.ray.pool import RayCrew
+from policyfuzz.execution.ray.ray_pool import RayPool
 
 from .ray_machines import descendants, is_running, machines
 
@@ -222,7 +222,7 @@ def test_own_cluster_gives_the_same_findings(tmp_path):
     ripple = "ripple:dimensions=3,probability=0.05"
     inline = run(tmp_path, "inline", ripple)
     assert inline.findings(), "nothing to compare"
-    assert results(run(tmp_path, "ray", ripple, ExecutorChoice("ray", 2))) == results(inline)
+    assert results(run(tmp_path, "ray", ripple, ExecutorChoice("ray", 2).make_executor)) == results(inline)
 
 
 def test_findings_are_the_same_when_a_machine_is_killed_in_an_episode(gated, cluster):
@@ -234,7 +234,13 @@ def test_findings_are_the_same_when_a_machine_is_killed_in_an_episode(gated, clu
         assert len(one_is_gone(workers)) == 1
 
     accident = Accident(gated, fail)
-    ray = run(gated, "ray", "gated:target", ExecutorChoice("ray", 2, address=cluster.address), accident)
+    ray = run(
+        gated,
+        "ray",
+        "gated:target",
+        ExecutorChoice("ray", 2, address=cluster.address).make_executor,
+        accident,
+    )
     accident.check()
     assert results(ray) == results(inline)
     assert ray.progress().restarts == 1
@@ -252,7 +258,13 @@ def test_machine_that_joins_later_replaces_one_that_was_killed(gated, cluster):
         until(lambda: inside(gated) - workers, "a worker on the new machine")
 
     accident = Accident(gated, fail_and_join)
-    ray = run(gated, "ray", "gated:target", ExecutorChoice("ray", 2, address=cluster.address), accident)
+    ray = run(
+        gated,
+        "ray",
+        "gated:target",
+        ExecutorChoice("ray", 2, address=cluster.address).make_executor,
+        accident,
+    )
     accident.check()
     assert results(ray) == results(inline)
     assert accident.workers[-1] == 2
@@ -269,14 +281,14 @@ def test_worker_is_replaced_when_the_files_of_the_target_are_gone(gated, cluster
         until(lambda: inside(gated) - workers, "the worker that replaces it")
 
     accident = Accident(gated, lose_files_and_a_worker)
-    ray = run(gated, "ray", target, ExecutorChoice("ray", 2, address=cluster.address), accident)
+    ray = run(gated, "ray", target, ExecutorChoice("ray", 2, address=cluster.address).make_executor, accident)
     accident.check()
     assert results(ray) == results(inline)
     assert ray.progress().restarts == 1
 
 
 def test_simulator_that_segfaults_is_recorded_as_crashed(gated, cluster):
-    executor = ExecutorChoice("ray", 2, address=cluster.address)
+    executor = ExecutorChoice("ray", 2, address=cluster.address).make_executor
     campaign = run(gated, "ray", "gated:fragile", executor, executions=150)
     errors = list(campaign.iterate("errors"))
     assert errors, "nothing has segfaulted"
@@ -289,7 +301,7 @@ def test_simulator_that_segfaults_is_recorded_as_crashed(gated, cluster):
 def test_cluster_that_asks_for_another_token_says_so(cluster, monkeypatch):
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with pytest.raises(UsageError, match="RAY_AUTH_MODE"):
-        RayCrew(b"", cluster.address)
+        RayPool(b"", cluster.address)
 
 
 def start(folder):

@@ -16,7 +16,7 @@ from policyfuzz import as_target, load_target
 from policyfuzz.core.code_files import load_file
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Runner
-from policyfuzz.execution.shipping import opened, pack, sealed, unpack
+from policyfuzz.execution.shipping import decode_content, encode_content, pack, unpack
 
 kinds = load_file(Path(__file__).parent / "shipped_kinds.py", "test")
 
@@ -24,6 +24,8 @@ kinds = load_file(Path(__file__).parent / "shipped_kinds.py", "test")
 NAMED = {
     "ripple": ("ripple:probability=0.2", None),
     "family and function": ("gym:CartPole-v1:horizon=60", "py:controller.py:act"),
+    "lock of a module": ("gym:CartPole-v1:horizon=60", "py:controller.py:locked"),
+    "import inside a function": ("gym:CartPole-v1:horizon=60", "py:controller.py:imports_late"),
     "seed and npz": ("gym:CartPole-v1:horizon=60,input=seed", "npz:network.npz"),
     "class that raises": ("gym:cart.py:Cart:horizon=60,oracle=terminated", "py:controller.py:Weights"),
     "registered by a file": ("gym:cart.py:ShippedCart-v0:oracle=terminated", "py:controller.py:Counts"),
@@ -142,11 +144,11 @@ def test_shipment_that_was_changed_on_its_way_is_refused():
 
 @pytest.mark.parametrize("what", ["Python", "policyfuzz", "numpy"])
 def test_another_version_is_told_with_both(what):
-    content = opened(pack(load_target("ripple")))
+    content = decode_content(pack(load_target("ripple")))
     here = content["versions"][what]
     content["versions"][what] = "0.0.7"
     with pytest.raises(UsageError, match=rf"{what} 0\.0\.7 there and {here} here"):
-        unpack(sealed(content))
+        unpack(encode_content(content))
 
 
 class Locked:
@@ -190,12 +192,12 @@ def test_unpacking_without_a_needed_package_says_so(tmp_path):
     (tmp_path / "files" / "needy.py").write_text(NEEDY)
     (tmp_path / "files" / "rare_package.py").write_text("class Rare: ...\n")
     target = load_target(f"{tmp_path / 'files' / 'needy.py'}:make")
-    content = opened(pack(target))
+    content = decode_content(pack(target))
     content["modules"] = [one for one in content["modules"] if one[0] != "rare_package"]
     (tmp_path / "files" / "rare_package.py").unlink()
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=sealed(content),
+        input=encode_content(content),
         cwd=tmp_path,
         capture_output=True,
         check=False,

@@ -13,7 +13,7 @@ import pytest
 
 from policyfuzz import Runner, as_target, load_target
 from policyfuzz.core.code_files import load_file
-from policyfuzz.execution.shipping import opened, pack
+from policyfuzz.execution.shipping import decode_content, pack
 
 kinds = load_file(Path(__file__).parent / "shipped_kinds.py", "test")
 TESTS = Path(__file__).parents[1]
@@ -223,8 +223,8 @@ Path(sys.argv[1]).write_bytes(pickle.dumps((pack(target), given, Runner(target)(
 def test_simulators_run_alike_elsewhere(tmp_path, kind):
     files = tmp_path / "files"
     files.mkdir()
-    for name in ("targets/gym_policies", "targets/pettingzoo_policies", "simulators/pettingzoo_mortals"):
-        shutil.copy(TESTS / f"{name}.py", files)
+    for name in ("gym_policies", "pettingzoo_policies", "pettingzoo_mortals"):
+        shutil.copy(TESTS / "environments" / f"{name}.py", files)
     (files / "networks").mkdir()
     for advisory in range(1, 6):
         networks.write_network(files / "networks" / f"net_{advisory}_2.nnet", np.random.default_rng(advisory))
@@ -246,7 +246,7 @@ def test_a_carla_target_is_packed_without_a_server(tmp_path):
     (tmp_path / "road.xodr").write_text(roads)
     target = load_target(f"carla:vehicles=2,map={tmp_path / 'road.xodr'}", "carla:autopilot")
     (tmp_path / "road.xodr").unlink()
-    there = pickle.loads(opened(pack(target))["target"])
+    there = pickle.loads(decode_content(pack(target))["target"])
     given, sent = (inspect.getclosurevars(one.simulator).nonlocals["roads"] for one in (target, there))
     np.testing.assert_array_equal(sent.spots, given.spots)
     assert sent.height(10.0, 1.75) == given.height(10.0, 1.75)

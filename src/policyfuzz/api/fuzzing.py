@@ -78,14 +78,19 @@ def fuzz(
         horizon=horizon,
         options=options,
         trust=trust,
-        make_runner=runs_by.runner,
+        make_runner=runs_by.make_runner,
     )
     uri = policy if isinstance(policy, str) else None
     open_store = _resumed if resume else _created
     store = open_store(subject, uri, out, sync, {**settings, "strategy": strategy, "seed": seed})
     try:
         campaign = Campaign(
-            subject, store, budget, accept_unhealthy=force, make_executor=runs_by, make_runner=runs_by.runner
+            subject,
+            store,
+            budget,
+            accept_unhealthy=force,
+            make_executor=runs_by.make_executor,
+            make_runner=runs_by.make_runner,
         )
         campaign.exchange = None if sync is None else Exchange(store, subject)
         with ExitStack() as stack:

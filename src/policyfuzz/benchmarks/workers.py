@@ -20,7 +20,7 @@ from policyfuzz.core.settings import DEFAULT_STRATEGY, SearchSettings
 from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.choice import INLINE, PROCESSES, RAY, ExecutorChoice
-from policyfuzz.execution.executor import Executor, Workforce
+from policyfuzz.execution.executor import Executor, WorkerStats
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.store.records import Progress
 from policyfuzz.targets.registry import load_target
@@ -49,7 +49,7 @@ def _speed(track: Track) -> list[Measurement]:
     """Campaigns on `bipedal` with two workers, one, and none, each in its turn."""
     target = load_target("bipedal")
     two, one, none = (ExecutorChoice(PROCESSES, 2), ExecutorChoice(PROCESSES, 1), ExecutorChoice(INLINE))
-    run_campaign(target, _BATCH, make_executor=none)  # compiles
+    run_campaign(target, _BATCH, make_executor=none.make_executor)  # compiles
     orders = [(two, one, none), (none, one, two)]
     rounds = []
     for number in track(range(_ROUNDS), "campaigns with two workers, one and none in turn"):
@@ -76,7 +76,7 @@ def _rate(target: Target, choice: ExecutorChoice) -> float:
             seen.append(event.progress)
 
     search = SearchSettings(samples=_SAMPLES)
-    run_campaign(target, _EPISODES, DEFAULT_STRATEGY, search, choice, listen)
+    run_campaign(target, _EPISODES, DEFAULT_STRATEGY, search, choice.make_executor, listen)
     first, last = seen[0], seen[-1]
     return (last.executions - first.executions) / (last.seconds - first.seconds)
 
@@ -85,18 +85,18 @@ def _utilisation(track: Track) -> list[Measurement]:
     """How busy two workers are kept by episodes whose lengths vary ten times."""
     with _open(burning(_UNIT_SECONDS), ExecutorChoice(PROCESSES, 2)) as executor:
         _run_batches(executor, 4)
-        before = executor.workforce
+        before = executor.worker_stats
         _run_batches(
             executor, _LONG_BATCHES, lambda items: track(items, "episodes of very different lengths")
         )
-        share = _busy_share(before, executor.workforce)
+        share = _busy_share(before, executor.worker_stats)
     goal = f">= {_BUSY_GOAL:.0%}"
     return [
         Measurement("busy, lengths vary 10 x", 100 * share, "%", goal=goal, is_met=share >= _BUSY_GOAL),
     ]
 
 
-def _busy_share(before: Workforce, after: Workforce) -> float:
+def _busy_share(before: WorkerStats, after: WorkerStats) -> float:
     return (after.busy_seconds - before.busy_seconds) / (after.worker_seconds - before.worker_seconds)
 
 
@@ -140,7 +140,7 @@ def _loads() -> Measurement:
         with _open(burning(0.0, file), ExecutorChoice(PROCESSES, 2)) as executor:
             _run_batches(executor, _WARM_UP)
             # only now are both sure to be there
-            while executor.workforce.ready < 2:
+            while executor.worker_stats.ready < 2:
                 _run_batches(executor, 1)
         count = len(file.read_text().splitlines())
     what = f"loads of the model, 2 workers and {_WARM_UP} batches"
@@ -149,7 +149,7 @@ def _loads() -> Measurement:
 
 @contextmanager
 def _open(target: Target, choice: ExecutorChoice) -> Iterator[Executor]:
-    executor = choice(target, TimeSplit())
+    executor = choice.make_executor(target, TimeSplit())
     try:
         yield executor
     finally:

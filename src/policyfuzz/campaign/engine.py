@@ -82,7 +82,7 @@ class Campaign:
         self._executor = self.make_executor(self.target, self._clock)
         try:
             self.store.set_stop_reason(None)
-            wanted = self._executor.workforce.wanted
+            wanted = self._executor.worker_stats.wanted
             self._emit(Started(self.store.config, self.budget, str(self.store.folder), self.progress, wanted))
             # one core per process: matrices this small only lose by being shared among threads
             with threadpool_limits(1):
@@ -200,9 +200,9 @@ class Campaign:
             except TimeIsUp:
                 if time.monotonic() >= end:
                     raise
-                workforce = self._executor.workforce
-                if not workforce.ready:
-                    self._emit(Waiting(workforce.wanted))
+                worker_stats = self._executor.worker_stats
+                if not worker_stats.ready:
+                    self._emit(Waiting(worker_stats.wanted))
 
     def _absorb(self, cases: Cases, executions: Executions, replayed: Executions | None = None) -> None:
         """Learn from a batch, store it, tell the listener. Its first cases may have been `replayed`."""
@@ -226,7 +226,7 @@ class Campaign:
                 for one in self._ledger.failed(cases, runs, found)
             ]
             self._ledger.note_search(self._fuzzer, len(self._packing), len(self._confirmations))
-            self._ledger.note_effort(self._clock.seconds, self._executor.workforce)
+            self._ledger.note_effort(self._clock.seconds, self._executor.worker_stats)
             self.store.commit(self._record(searched, told, findings, verdicts, failed, origins))
         self._emit(BatchDone(self.progress, findings, failed))
 

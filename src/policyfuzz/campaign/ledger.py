@@ -9,7 +9,7 @@ import numpy as np
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG
-from policyfuzz.execution.executor import Workforce
+from policyfuzz.execution.executor import WorkerStats
 from policyfuzz.search.algorithm import Told
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
@@ -101,7 +101,7 @@ class Ledger:
             fresh_threshold=fuzzer.tactic.threshold,
         )
 
-    def note_effort(self, spent: Mapping[str, float], workforce: Workforce) -> None:
+    def note_effort(self, spent: Mapping[str, float], worker_stats: WorkerStats) -> None:
         """Take down where the time has gone since the start, and how busy workers were."""
         earlier = self.earlier
         activities: dict[str, Any] = {
@@ -109,11 +109,11 @@ class Ledger:
         }
         self.progress = replace(
             self.progress,
-            workers=workforce.wanted,
-            workers_ready=workforce.ready,
-            worker_seconds=earlier.worker_seconds + workforce.worker_seconds,
-            busy_seconds=earlier.busy_seconds + workforce.busy_seconds,
-            restarts=earlier.restarts + workforce.restarts,
+            workers=worker_stats.wanted,
+            workers_ready=worker_stats.ready,
+            worker_seconds=earlier.worker_seconds + worker_stats.worker_seconds,
+            busy_seconds=earlier.busy_seconds + worker_stats.busy_seconds,
+            restarts=earlier.restarts + worker_stats.restarts,
             **activities,
         )
 

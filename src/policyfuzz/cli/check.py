@@ -50,13 +50,13 @@ def command(
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
     with progress_bar() as bar:
-        loaded = request.load(executor.runner)
+        loaded = request.load(executor.make_runner)
         diagnoses = check_target(
             loaded,
             episodes,
             seed,
             lambda parts: bar.track(parts, description="random episodes, batches"),
-            executor.runner,
+            executor.make_runner,
         )
         if thorough:
             diagnoses += _conformance(

@@ -97,11 +97,16 @@ def command(
     from policyfuzz.report.tables import totals
 
     budget = Budget(max_time, max_execs, max_findings)
-    loaded, store = (_resume if resume else _start)(request, executor.runner, out, sync, chosen)
+    loaded, store = (_resume if resume else _start)(request, executor.make_runner, out, sync, chosen)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         campaign = Campaign(
-            loaded, store, budget, accept_unhealthy=force, make_executor=executor, make_runner=executor.runner
+            loaded,
+            store,
+            budget,
+            accept_unhealthy=force,
+            make_executor=executor.make_executor,
+            make_runner=executor.make_runner,
         )
         campaign.exchange = Exchange(store, loaded) if sync else None
         with make_listener(ui) as campaign.listener:

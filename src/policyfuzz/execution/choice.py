@@ -1,10 +1,8 @@
-"""Which executor runs the episodes, from what the user said."""
+"""Which executor runs the episodes, from the user's options."""
 
 import os
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,73 +12,66 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Run, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.dispatch import Dispatcher
-from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor
-from policyfuzz.execution.pool import Crew
+from policyfuzz.execution.executor import Executor, InlineExecutor
+from policyfuzz.execution.worker_pool import WorkerPool
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class IsolatedRunner:
-    """Runs episodes of `target` by an executor of its own, which goes when this object does."""
-
-    def __init__(self, target: Target, make_executor: MakeExecutor) -> None:
-        self._executor = make_executor(target, TimeSplit())
-        weakref.finalize(self, self._executor.close)
-
-    def __call__(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
-        """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
-        parents = np.full(len(inputs), NO_PARENT, np.int64)
-        self._executor.submit(Cases.of(Purpose.SAMPLE, inputs, seeds, parents))
-        return self._executor.collect()
-
-
 INLINE, PROCESSES, RAY = "inline", "processes", "ray"
-#: Seconds that an episode may take in a worker, where the user says nothing.
+#: Default time-out of an episode in a worker, in seconds.
 TIMEOUT = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorChoice:
-    """Who runs episodes."""
+    """Which executor to use, and its options."""
 
     kind: str = INLINE
-    workers: int | None = None  #: None for as many as there are cores
+    workers: int | None = None  #: None for one per core
     timeout: float = TIMEOUT  #: seconds for an episode in a worker
-    address: str = ""  #: of a Ray cluster; a new one without
+    address: str = ""  #: of a Ray cluster; empty to start one
 
-    def __call__(self, target: Target, clock: TimeSplit) -> Executor:
-        """The executor itself."""
+    def make_executor(self, target: Target, clock: TimeSplit) -> Executor:
+        """Start the executor for the batches of a campaign on `target`."""
         if self.kind == INLINE:
             return InlineExecutor(target, clock)
-        wanted = _allowed(target, self.workers)
-        make = _processes if self.kind == PROCESSES else partial(_ray, address=self.address)
-        crew, workers = make(target, wanted)
+        pool, workers = self._start_pool(target)
         try:
-            return Dispatcher(target, crew, workers, self.timeout, clock)
+            return Dispatcher(target, pool, workers, self.timeout, clock)
         except BaseException:
-            crew.close()
+            pool.close()
             raise
 
-    @property
-    def runner(self) -> Callable[[Target], Run]:
-        """What runs a few episodes outside of the campaign: as safely, and on this machine."""
+    def make_runner(self, target: Target) -> Run:
+        """Start what runs single episodes outside of a campaign: just as isolated, always on this machine."""
         if self.kind == INLINE:
-            return Runner
-        nearby = ExecutorChoice(PROCESSES, self.workers if self.kind == PROCESSES else 1, self.timeout)
-        return lambda target: IsolatedRunner(target, nearby)
+            return Runner(target)
+        workers = self.workers if self.kind == PROCESSES else 1
+        return _IsolatedRunner(target, ExecutorChoice(PROCESSES, workers, self.timeout))
+
+    def _start_pool(self, target: Target) -> tuple[WorkerPool, int]:
+        """A pool, and the number of workers it should have."""
+        workers = _limited_workers(target, self.workers)
+        from policyfuzz.execution.shipping import pack
+
+        if self.kind == RAY:
+            from policyfuzz.execution.ray.ray_pool import RayPool
+
+            pool = RayPool(pack(target), self.address or None, workers)
+            return pool, workers or pool.cpus
+        if not hasattr(os, "killpg"):
+            raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
+        from policyfuzz.execution.processes.process_pool import ProcessPool
+
+        return ProcessPool(pack(target)), workers or usable_cores()
 
 
 def choose_executor(
     name: str | None = None, workers: int | None = None, timeout: float | None = None
 ) -> ExecutorChoice:
-    """The executor that was asked for: inline, processes, or ray[:ADDRESS].
+    """The executor that `name` says: inline, processes, or ray[:ADDRESS].
 
-    Without a name it is worker processes if there is a number of `workers` or a `timeout` in seconds for an
-    episode, and the campaign's own process otherwise.
+    Without a name, `workers` or `timeout` (seconds per episode) select worker processes; otherwise the
+    campaign's own process runs the episodes.
     """
     if workers is not None and workers < 1:
         raise UsageError(f"workers is {workers}, expected 1 or more")
@@ -100,30 +91,32 @@ def choose_executor(
     return ExecutorChoice(kind, workers, timeout or TIMEOUT, address)
 
 
-def _allowed(target: Target, workers: int | None) -> int | None:
-    """`workers`, unless the target takes fewer."""
-    most = target.max_workers
-    if most is not None and workers is not None and workers > most:
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _IsolatedRunner:
+    """Runs episodes of `target` in worker processes, which end when this object is deleted."""
+
+    def __init__(self, target: Target, choice: ExecutorChoice) -> None:
+        self._executor = choice.make_executor(target, TimeSplit())
+        weakref.finalize(self, self._executor.close)
+
+    def __call__(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
+        """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
+        parents = np.full(len(inputs), NO_PARENT, np.int64)
+        self._executor.submit(Cases.of(Purpose.SAMPLE, inputs, seeds, parents))
+        return self._executor.collect()
+
+
+def _limited_workers(target: Target, workers: int | None) -> int | None:
+    """`workers`, or the target's limit if the user gave no number; more than the limit is an error."""
+    limit = target.max_workers
+    if limit is not None and workers is not None and workers > limit:
         raise UsageError(
-            f"target {target.name} can be run by {most} worker{'s' if most > 1 else ''} at a time,"
+            f"target {target.name} can be run by {limit} worker{'s' if limit > 1 else ''} at a time,"
             f" and was given {workers}",
-            f"use -j {most}",
+            f"use -j {limit}",
         )
-    return most if workers is None else workers
-
-
-def _processes(target: Target, workers: int | None) -> tuple[Crew, int]:
-    if not hasattr(os, "killpg"):
-        raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
-    from policyfuzz.execution.processes.pool import ProcessCrew
-    from policyfuzz.execution.shipping import pack
-
-    return ProcessCrew(pack(target)), workers or usable_cores()
-
-
-def _ray(target: Target, workers: int | None, address: str) -> tuple[Crew, int]:
-    from policyfuzz.execution.ray.pool import RayCrew
-    from policyfuzz.execution.shipping import pack
-
-    crew = RayCrew(pack(target), address or None, workers)
-    return crew, workers or crew.cpus
+    return limit if workers is None else workers

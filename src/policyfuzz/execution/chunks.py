@@ -1,4 +1,4 @@
-"""Batches cut into chunks, whose size follows from how long episodes take."""
+"""Batches are cut into chunks; their size follows from how long episodes take."""
 
 import math
 from dataclasses import dataclass, field
@@ -6,77 +6,29 @@ from dataclasses import dataclass, field
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.search.cases import Cases
 
-#: Pieces of all work in flight per worker. More would keep everybody a little busier at the end of batches,
-#: but where many episodes are stepped at once, one costs more in small chunks: a sixth more
-#: in chunks of 16 than of 64, say.
-_PIECES_PER_WORKER = 2
-#: Cases of a chunk below which one more of them would mean far fewer pieces.
-_FEW = 8
-#: Seconds of work that are worth a message at least.
-_SHORTEST = 0.005
-#: Share of the time-out that a chunk may take by what is known.
-_SAFE_SHARE = 0.25
-#: Times that a chunk may be larger than any before; the first has one case.
-_GROWTH = 4
-#: Seconds of work beyond which the next may as well be sent when it is asked for.
-_LONG = 0.5
-#: Weight of the latest chunk in the running average.
-_WEIGHT = 0.5
-
-
-class Pace:
-    """Sizes of chunks from how long episodes have taken so far. Results do not depend on it, speed does."""
-
-    def __init__(self, workers: int, timeout: float) -> None:
-        self._workers, self._timeout = workers, timeout
-        self._largest = 0  #: chunk that was answered
-        self._seconds = 0.0  #: per case
-
-    @property
-    def depth(self) -> int:
-        """Chunks that a worker holds: one, and where that is soon done another to go on with at once."""
-        return 2 if self._seconds * self._largest < _LONG else 1
-
-    def chunk_size(self, batch: int, batches: int = 1) -> int:
-        """Cases of a batch of this size that a worker gets, with so many batches in flight."""
-        fair = min(batch, batch * batches / (_PIECES_PER_WORKER * self._workers))
-        size = math.ceil(fair) if fair >= _FEW else max(int(fair), 1)
-        if self._seconds > 0:
-            worth_it = math.ceil(_SHORTEST / self._seconds)
-            in_time = int(_SAFE_SHARE * self._timeout / self._seconds)
-            size = min(max(size, worth_it), max(in_time, 1))
-        return min(size, max(_GROWTH * self._largest, 1))
-
-    def learn(self, count: int, seconds: float) -> None:
-        """Take note of a chunk of `count` cases that took `seconds`."""
-        latest = seconds / count
-        self._seconds = latest if self._largest == 0 else (1 - _WEIGHT) * self._seconds + _WEIGHT * latest
-        self._largest = max(self._largest, count)
-
-
-#: Pieces that work is cut into when one of its cases has killed a worker, or hangs.
-_PIECES = 16
+#: Pieces that a chunk is cut into when one of its cases killed a worker or hangs.
+_RETRY_PIECES = 16
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """A batch of cases, and what has come of it so far."""
+    """A batch of cases, and its results so far."""
 
     cases: Cases
-    cut: int = 0  #: rows that have been given out in chunks
+    cut: int = 0  #: rows that were given out in chunks
     missing: int = 0  #: rows without a result
     results: dict[int, Executions | Exception] = field(default_factory=dict)  #: by their first row
 
     def __post_init__(self) -> None:
         self.missing = len(self.cases)
 
-    def put(self, chunk: "Chunk", result: Executions | Exception) -> None:
-        """Note what came of `chunk`."""
+    def add_result(self, chunk: "Chunk", result: Executions | Exception) -> None:
+        """Store the result of `chunk`."""
         self.results[chunk.start] = result
         self.missing -= len(chunk)
 
     def executions(self) -> Executions:
-        """All results in the order of the cases, or the first error that there was."""
+        """All results in the order of the cases. Raises the first error, if there was one."""
         results = [self.results[start] for start in sorted(self.results)]
         for result in results:
             if isinstance(result, Exception):
@@ -93,18 +45,67 @@ class Chunk:
     start: int
     stop: int
     deaths: int = 0  #: of workers that were running it
-    overdue: int = 0  #: times that it, or what it was cut from, took too long
+    timeouts: int = 0  #: times that it, or the chunk it was cut from, took too long
 
     def __len__(self) -> int:
         return self.stop - self.start
 
     def pieces(self) -> "list[Chunk]":
-        """It, in at most `_PIECES` pieces."""
-        size = math.ceil(len(self) / _PIECES)
+        """The same rows in at most `_RETRY_PIECES` chunks."""
+        size = math.ceil(len(self) / _RETRY_PIECES)
         starts = range(self.start, self.stop, size)
         stops = (min(start + size, self.stop) for start in starts)
-        # no deaths on record: that of many says little about one, and simulators may die of old age
+        # deaths start at 0: the death of many says little about one, and simulators may die of old age
         return [
-            Chunk(self.batch, start, stop, overdue=self.overdue)
+            Chunk(self.batch, start, stop, timeouts=self.timeouts)
             for start, stop in zip(starts, stops, strict=True)
         ]
+
+
+#: Chunks per worker of all work in flight. More would keep workers a little busier at the end of batches,
+#: but a simulator that steps many episodes at once is slower in small chunks: by a sixth in chunks of 16
+#: compared with 64, say.
+_CHUNKS_PER_WORKER = 2
+#: Below this size, sizes are rounded down: one more case per chunk would mean far fewer chunks.
+_ROUND_DOWN_BELOW = 8
+#: Seconds of work that are worth a message.
+_MIN_SECONDS = 0.005
+#: Share of the time-out that a chunk is expected to take at most.
+_TIMEOUT_SHARE = 0.25
+#: Factor by which a chunk may be larger than any before; the first has one case.
+_GROWTH = 4
+#: Seconds of work above which a worker needs no second chunk in its queue.
+_PREFETCH_BELOW = 0.5
+#: Weight of the latest chunk in the running average.
+_WEIGHT = 0.5
+
+
+class ChunkSizer:
+    """Chooses chunk sizes from how long episodes have taken. Results do not depend on it, speed does."""
+
+    def __init__(self, workers: int, timeout: float) -> None:
+        self._workers, self._timeout = workers, timeout
+        self._largest = 0  #: cases of the largest chunk so far
+        self._seconds = 0.0  #: per case, running average
+
+    @property
+    def queue_depth(self) -> int:
+        """Chunks that a worker should hold: a second one only if the first is done soon."""
+        return 2 if self._seconds * self._largest < _PREFETCH_BELOW else 1
+
+    def chunk_size(self, batch: int, batches: int = 1) -> int:
+        """Cases per chunk for a batch of size `batch`, with so many `batches` in flight."""
+        fair = min(batch, batch * batches / (_CHUNKS_PER_WORKER * self._workers))
+        size = math.ceil(fair) if fair >= _ROUND_DOWN_BELOW else max(int(fair), 1)
+        if self._seconds > 0:
+            # at most the batch: the quotients are infinite for tiny averages
+            worth_a_message = math.ceil(min(_MIN_SECONDS / self._seconds, batch))
+            in_time = int(min(_TIMEOUT_SHARE * self._timeout / self._seconds, batch))
+            size = min(max(size, worth_a_message), max(in_time, 1))
+        return min(size, max(_GROWTH * self._largest, 1))
+
+    def learn(self, count: int, seconds: float) -> None:
+        """A chunk of `count` cases took `seconds`."""
+        latest = seconds / count
+        self._seconds = latest if self._largest == 0 else (1 - _WEIGHT) * self._seconds + _WEIGHT * latest
+        self._largest = max(self._largest, count)

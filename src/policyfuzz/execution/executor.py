@@ -1,4 +1,4 @@
-"""What runs batches, in order; and the simplest one, in this process."""
+"""The executor protocol: runs batches in order. `InlineExecutor` runs them in this process."""
 
 import time
 from collections import deque
@@ -13,71 +13,71 @@ from policyfuzz.search.cases import Cases
 
 
 @dataclass(frozen=True, slots=True)
-class Workforce:
-    """Who runs episodes, and how busy they have been."""
+class WorkerStats:
+    """How many workers there are, and how busy they have been."""
 
-    wanted: int = 1  #: workers that were asked for
+    wanted: int = 1  #: workers that the user asked for
     ready: int = 1  #: workers that can run episodes now
-    worker_seconds: float = 0.0  #: that the wanted workers had, since the first was ready
-    busy_seconds: float = 0.0  #: of these that they ran episodes
+    worker_seconds: float = 0.0  #: `wanted` times the seconds since the first worker was ready
+    busy_seconds: float = 0.0  #: the part of these spent running episodes
     restarts: int = 0  #: workers that had to be replaced
 
 
 class TimeIsUp(Exception):
-    """Results have not come in time."""
+    """The results did not arrive in time."""
 
 
 class Executor(Protocol):
-    """Runs batches of cases; results come back in the order of submission."""
+    """Runs batches of cases and returns results in the order of submission."""
 
     def submit(self, cases: Cases) -> None:
-        """Take a batch to run."""
+        """Queue a batch."""
         ...
 
     def collect(self, seconds: float | None = None) -> Executions:
-        """Results of the oldest batch that was not collected yet; waits for them.
+        """Wait for the results of the oldest batch that was not collected yet.
 
-        An executor that can leave off raises `TimeIsUp` where they are not there after `seconds`.
+        An executor that can stop waiting raises `TimeIsUp` after `seconds`; the batch stays queued.
         """
         ...
 
     @property
-    def workforce(self) -> Workforce:
-        """How the workers are doing."""
+    def worker_stats(self) -> WorkerStats:
+        """State and use of the workers."""
         ...
 
     def close(self) -> None:
-        """Let go of everything; what was not collected is lost."""
+        """Release everything; batches that were not collected are lost."""
         ...
 
 
-#: Makes an executor of a target, which adds the time it spends simulating.
+#: Makes an executor for a target. The executor adds the time it spends simulating to the clock.
 MakeExecutor = Callable[[Target, TimeSplit], Executor]
 
 
 class InlineExecutor:
-    """Runs a batch when its results are collected."""
+    """Runs a batch in this process when its results are collected."""
 
     def __init__(self, target: Target, clock: TimeSplit) -> None:
         self._runner = Runner(target)
         self._clock = clock
-        self._waiting: deque[Cases] = deque()
-        self._since = time.perf_counter()
+        self._queue: deque[Cases] = deque()
+        self._started_at = time.perf_counter()
 
     def submit(self, cases: Cases) -> None:
-        self._waiting.append(cases)
+        self._queue.append(cases)
 
     def collect(self, seconds: float | None = None) -> Executions:
-        cases = self._waiting.popleft()
+        cases = self._queue.popleft()
         with self._clock.activity("simulate"):
             return self._runner(cases.inputs, cases.seeds)
 
     @property
-    def workforce(self) -> Workforce:
-        return Workforce(
-            worker_seconds=time.perf_counter() - self._since,
+    def worker_stats(self) -> WorkerStats:
+        return WorkerStats(
+            worker_seconds=time.perf_counter() - self._started_at,
             busy_seconds=self._clock.seconds.get("simulate", 0.0),
         )
 
     def close(self) -> None:
-        self._waiting.clear()
+        self._queue.clear()

@@ -1,9 +1,9 @@
-"""A target as bytes: weights, and the source of the user's own modules, for processes that have no files.
+"""Packs a target as bytes, for workers that read neither the model nor the user's files.
 
-The policy's weights and whatever else the target holds are pickled. The user's own modules go along as source
-and keep their names, so that files may change or go while a campaign runs; things of a script or notebook go
-by value. What user code reads from the disk by itself is not in it: a worker on this machine finds such files
-as ever, since it adopts the folder and the import path, and another machine needs files of its own.
+The target is pickled, with the weights of its policy. The source of the user's modules travels along, so
+files may change or be deleted while a campaign runs. Functions and classes of a script or notebook are
+pickled by value. Files that user code opens itself are not included: a worker on this machine finds them,
+because it adopts the working folder and the import path; other machines need copies.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import os
 import pickle
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import astuple, replace
 from functools import partial
 from importlib import metadata
@@ -28,103 +28,49 @@ from policyfuzz.core.errors import PolicyFuzzError, UsageError
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target
 from policyfuzz.execution.shipped_modules import (
-    INSTALLED,
+    INSTALLED_FOLDERS,
     ShippedModule,
-    own_modules,
-    own_registrations,
+    import_from,
+    pack_registrations,
     restore_registrations,
-    serve,
+    user_modules,
 )
 
-#: Parts of parts that are looked into.
-_DEEPEST = 12
-#: Entries of one container that are looked at.
-_MOST = 100
-
-
-def culprit(parts: Mapping[str, Any], dumps: Callable[[Any], Any]) -> str:
-    """The innermost of `parts` and their parts that `dumps` refuses, and why; empty if it refuses none."""
-    names, kind, reason = [], "", ""
-    inner: Iterator[tuple[str, Any]] = iter(parts.items())
-    for _ in range(_DEEPEST):
-        refused = next(((name, part, why) for name, part in inner if (why := _refusal(part, dumps))), None)
-        if refused is None:
-            break
-        name, part, reason = refused
-        names.append(name)
-        kind = type(part).__name__
-        inner = _parts(part)
-    return f"{' > '.join(names)} is a {kind}: {reason}" if names else ""
-
-
-def _refusal(thing: Any, dumps: Callable[[Any], Any]) -> str:
-    try:
-        dumps(thing)
-    except Exception as error:  # pickling runs methods of whatever is pickled
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
-def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What `thing` is made of, by name."""
-    found: Mapping[Any, Any]
-    if isinstance(thing, FunctionType):
-        found = _names_used_by(thing)
-    elif isinstance(thing, partial):
-        found = {"function": thing.func, **{f"argument {n}": one for n, one in enumerate(thing.args)}}
-        found = {**found, **thing.keywords}
-    elif inspect.ismethod(thing):
-        found = {"object": thing.__self__}
-    elif isinstance(thing, Mapping):
-        found = thing
-    elif isinstance(thing, list | tuple | set):
-        found = dict(enumerate(thing))
-    else:
-        slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
-        found = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
-        found = {**found, **getattr(thing, "__dict__", {})}
-    return ((str(name), part) for name, part in list(found.items())[:_MOST])
-
-
-def _names_used_by(function: FunctionType) -> dict[str, Any]:
-    try:
-        known = inspect.getclosurevars(function)
-    except ValueError:  # a name that has no value yet
-        return {}
-    return {**known.nonlocals, **known.globals}
-
-
-#: Bytes of the hash that a shipment begins with.
-_DIGEST = hashlib.sha256().digest_size
+#: Levels of parts that the search for an unpicklable part descends.
+_MAX_DEPTH = 12
+#: Entries of one container that it looks at.
+_MAX_ENTRIES = 100
+#: Bytes of the SHA-256 that packed targets begin with.
+_DIGEST_SIZE = hashlib.sha256().digest_size
 _WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
 
 
 def pack(target: Target) -> bytes:
-    """`target` without what only the coordinator uses, behind the SHA-256 of all of it."""
-    packed = _pickled(_for_workers(target))
-    modules = own_modules()  # after it, since a file that has changed is read again then
+    """The part of `target` that workers need, with the SHA-256 of everything in front."""
+    pickled = _pickle_target(_worker_part(target))
+    modules = user_modules()  # after pickling, which may import a changed file again
     content = {
         "versions": _versions(),
         "folder": str(Path.cwd()),
         "prefix": sys.prefix,
         "path": [str(Path(place).absolute()) for place in sys.path],
         "modules": [astuple(one) for one in modules],
-        "target": packed,
-        "environments": own_registrations({one.name for one in modules}, _dumps),
+        "target": pickled,
+        "environments": pack_registrations({one.name for one in modules}, _pickle),
     }
-    return sealed(content)
+    return encode_content(content)
 
 
 def unpack(data: bytes) -> Target:
     """The target in `data`.
 
-    From now on this process has the folder and import path of who packed it, as far as these exist here, and
-    imports the modules that came along.
+    This process changes to the working folder and import path of the coordinator, as far as these exist here,
+    and imports the user's modules from `data`.
     """
-    content = opened(data)
+    content = decode_content(data)
     _check_versions(content["versions"])
-    _adopt(content["folder"], content["path"], is_alike=content["prefix"] == sys.prefix)
-    serve(ShippedModule(*one) for one in content["modules"])
+    _adopt_paths(content["folder"], content["path"], is_same_python=content["prefix"] == sys.prefix)
+    import_from(ShippedModule(*one) for one in content["modules"])
     try:
         target: Target = pickle.loads(content["target"])
         restore_registrations(content["environments"])
@@ -138,26 +84,26 @@ def unpack(data: bytes) -> Target:
     return target
 
 
-def sealed(content: dict[str, Any]) -> bytes:
-    """`content` behind its hash; it is of plain types, which every version can read."""
+def encode_content(content: dict[str, Any]) -> bytes:
+    """`content` with its hash in front. It has plain types only, which every version can read."""
     data = pickle.dumps(content, protocol=4)
     return hashlib.sha256(data).digest() + data
 
 
-def opened(data: bytes) -> dict[str, Any]:
-    """The content that was `sealed`."""
-    digest, data = data[:_DIGEST], data[_DIGEST:]
+def decode_content(data: bytes) -> dict[str, Any]:
+    """The content in `data`, whose hash is checked."""
+    digest, data = data[:_DIGEST_SIZE], data[_DIGEST_SIZE:]
     if hashlib.sha256(data).digest() != digest:
         raise UsageError(f"the target did not arrive whole on {platform.node()}", "try again")
     content: dict[str, Any] = pickle.loads(data)
     return content
 
 
-def _for_workers(target: Target) -> Target:
-    """`target` without what chooses inputs or looks at episodes afterwards, and may hold much."""
+def _worker_part(target: Target) -> Target:
+    """`target` without what only the coordinator uses: it may be large or impossible to pickle."""
     return replace(
         target,
-        inputs=InputSpace(target.inputs.dimensions),  # inputs are drawn and validated by the coordinator
+        inputs=InputSpace(target.inputs.dimensions),  # the coordinator draws and validates inputs
         policy_uri=None,
         solvable=None,
         film_simulator=None,
@@ -167,27 +113,28 @@ def _for_workers(target: Target) -> Target:
     )
 
 
-def _pickled(target: Target) -> bytes:
+def _pickle_target(target: Target) -> bytes:
     try:
-        return _dumps(target)
+        return _pickle(target)
     except PolicyFuzzError:
         raise
     except Exception as error:  # pickling runs methods of whatever is pickled
         parts = {name: getattr(target, name) for name in ("simulator", "policy", "oracle")}
+        reason = _describe_unpicklable(parts) or error
         raise UsageError(
-            f"target {target.name} cannot be sent to worker processes: {culprit(parts, _dumps) or error}",
+            f"target {target.name} cannot be sent to worker processes: {reason}",
             "make what cannot be copied inside the worker: give a class, a function that makes the"
             " environment or policy, or FILE.py:function; or run without worker processes",
         ) from error
 
 
-def _dumps(thing: Any) -> bytes:
-    """`thing` pickled, with what cannot be imported elsewhere by value."""
+def _pickle(thing: Any) -> bytes:
+    """`thing` pickled; functions and classes that cannot be imported go by value."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, obj: Any) -> Any:
-            # whom a weak dictionary knows stays here
+            # entries of a weak dictionary stay here
             return (type(obj), ()) if type(obj) in _WEAK else super().reducer_override(obj)
 
     file = io.BytesIO()
@@ -196,7 +143,7 @@ def _dumps(thing: Any) -> bytes:
 
 
 def _versions() -> dict[str, str]:
-    """What must be alike on both sides."""
+    """Versions that must be the same on both sides."""
     return {
         "Python": ".".join(map(str, sys.version_info[:2])),
         "policyfuzz": metadata.version("policyfuzz"),
@@ -215,11 +162,66 @@ def _check_versions(packed: dict[str, str]) -> None:
         )
 
 
-def _adopt(folder: str, path: list[str], is_alike: bool) -> None:
-    """Live in `folder` and import from `path`, as far as they exist; `is_alike` if Python lies there too."""
+def _adopt_paths(folder: str, path: list[str], is_same_python: bool) -> None:
+    """Change to `folder` and import from `path`, as far as they exist.
+
+    `is_same_python` says that the coordinator runs the Python of this installation.
+    """
     if Path(folder).is_dir():
         os.chdir(folder)
     found = [place for place in path if Path(place).exists()]
-    own = [place for place in found if is_alike or INSTALLED.isdisjoint(Path(place).parts)]
-    # packages of another installation must not stand before those of this one
-    sys.path[:] = dict.fromkeys([*own, *sys.path, *found])
+    first = [place for place in found if is_same_python or INSTALLED_FOLDERS.isdisjoint(Path(place).parts)]
+    # packages of another installation must not come before those of this one
+    sys.path[:] = dict.fromkeys([*first, *sys.path, *found])
+
+
+def _describe_unpicklable(parts: Mapping[str, Any]) -> str:
+    """The innermost of `parts` and their parts that cannot be pickled, and why; empty if there is none."""
+    names, kind, reason = [], "", ""
+    inner: Iterator[tuple[str, Any]] = iter(parts.items())
+    for _ in range(_MAX_DEPTH):
+        refused = next(((name, part, why) for name, part in inner if (why := _pickling_error(part))), None)
+        if refused is None:
+            break
+        name, part, reason = refused
+        names.append(name)
+        kind = type(part).__name__
+        inner = _parts(part)
+    return f"{' > '.join(names)} is a {kind}: {reason}" if names else ""
+
+
+def _pickling_error(thing: Any) -> str:
+    try:
+        _pickle(thing)
+    except Exception as error:  # pickling runs methods of whatever is pickled
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of `thing`, by name."""
+    found: Mapping[Any, Any]
+    if isinstance(thing, FunctionType):
+        found = _variables_of(thing)
+    elif isinstance(thing, partial):
+        found = {"function": thing.func, **{f"argument {n}": one for n, one in enumerate(thing.args)}}
+        found = {**found, **thing.keywords}
+    elif inspect.ismethod(thing):
+        found = {"object": thing.__self__}
+    elif isinstance(thing, Mapping):
+        found = thing
+    elif isinstance(thing, list | tuple | set):
+        found = dict(enumerate(thing))
+    else:
+        slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+        found = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+        found = {**found, **getattr(thing, "__dict__", {})}
+    return ((str(name), part) for name, part in list(found.items())[:_MAX_ENTRIES])
+
+
+def _variables_of(function: FunctionType) -> dict[str, Any]:
+    try:
+        known = inspect.getclosurevars(function)
+    except ValueError:  # a variable that has no value yet
+        return {}
+    return {**known.nonlocals, **known.globals}

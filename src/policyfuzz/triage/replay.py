@@ -8,7 +8,7 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.executions import Outcome
 from policyfuzz.core.interfaces import CRASHED, HUNG, EpisodeError
 from policyfuzz.core.target import Runner, Target
-from policyfuzz.execution.choice import PROCESSES, TIMEOUT, ExecutorChoice, IsolatedRunner
+from policyfuzz.execution.choice import INLINE, PROCESSES, TIMEOUT, ExecutorChoice
 from policyfuzz.oracles import NONE
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
@@ -69,7 +69,8 @@ def replay_failed(
     """
     target = _target(campaign, policy, trust)
     is_dangerous = failed.kind in (CRASHED, HUNG)
-    run = IsolatedRunner(target, ExecutorChoice(PROCESSES, 1, timeout)) if is_dangerous else Runner(target)
+    choice = ExecutorChoice(PROCESSES if is_dangerous else INLINE, 1, timeout)
+    run = choice.make_runner(target)
     executions = run(failed.input[None], np.array([failed.case_seed], np.uint64))
     return executions.errors.get(0)
 

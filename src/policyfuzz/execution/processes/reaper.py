@@ -1,7 +1,7 @@
-"""Ends workers and all that they started, wherever that went, when the coordinator is gone.
+"""Kills workers and everything they started when the coordinator is gone.
 
-Workers may hang where no signal handler and no thread of theirs ever runs, and may have children of their
-own; so somebody else has to see to it that nothing is left when the coordinator is killed.
+A worker may hang where none of its signal handlers and threads ever runs, and its children may have moved to
+other sessions. So a separate process makes sure that nothing is left when the coordinator is killed.
 """
 
 import os
@@ -14,19 +14,19 @@ from pathlib import Path
 
 #: Environment variable with the mark of a worker.
 VARIABLE = "POLICYFUZZ_WORKER"
-#: Looks at all processes at most, and seconds between them where some cannot be told yet.
-_ROUNDS, _PAUSE = 20, 0.01
-#: Seconds for which a process without an environment may be one that is just becoming another program.
-_YOUNG = 5.0
+#: Searches through all processes at most, and seconds between them if some have no environment yet.
+_MAX_SEARCHES, _PAUSE_SECONDS = 20, 0.01
+#: Age in seconds up to which a process without an environment may be executing a new program.
+_EXEC_SECONDS = 5.0
 
 
 def kill_marked(mark: str) -> None:
-    """Kill every process whose mark begins with `mark`, also in another group or session.
+    """Kill every process whose mark begins with `mark`, in any group or session.
 
-    Only Linux tells environments; elsewhere nothing happens, and process groups have to do.
+    Only Linux shows environments. Elsewhere this does nothing, and process groups have to suffice.
     """
     entry = f"{VARIABLE}={mark}".encode()
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_SEARCHES):
         found = {folder: _environment(folder) for folder in Path("/proc").glob("[0-9]*")}
         marked = [
             folder for folder, known in found.items() if known.startswith(entry) or b"\0" + entry in known
@@ -35,31 +35,31 @@ def kill_marked(mark: str) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(folder.name), signal.SIGKILL)
         if not marked:
-            if not any(not known and _is_changing(folder) for folder, known in found.items()):
+            if not any(not known and _is_executing(folder) for folder, known in found.items()):
                 return
-            time.sleep(_PAUSE)
+            time.sleep(_PAUSE_SECONDS)
 
 
 def _environment(folder: Path) -> bytes:
-    """What a process was given; nothing where it has ended, is somebody else's, or is being made."""
+    """Environment of a process; empty if it has ended, belongs to another user, or executes a new program."""
     try:
         return (folder / "environ").read_bytes()
     except OSError:
         return b""
 
 
-def _is_changing(folder: Path) -> bool:
-    """True where a process without an environment may get one soon: the kernel takes it away meanwhile."""
+def _is_executing(folder: Path) -> bool:
+    """True if a process without an environment may get one soon: it has none during an exec."""
     try:
-        (folder / "exe").readlink()  # which neither the kernel's own processes have, nor those that ended
+        (folder / "exe").readlink()  # kernel threads and processes that ended have none
         started = int((folder / "stat").read_text().rpartition(")")[2].split()[19])
     except OSError:
         return False
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK") < _YOUNG
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - started / os.sysconf("SC_CLK_TCK") < _EXEC_SECONDS
 
 
 class Reaper:
-    """Kills all workers and what has their `mark` when this process ends, in whatever way."""
+    """A process that kills all workers and what carries their `mark` when this process ends, however."""
 
     def __init__(self, mark: str) -> None:
         self._process = subprocess.Popen(
@@ -67,27 +67,27 @@ class Reaper:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is not for it
+            start_new_session=True,  # Ctrl-C must not end it
         )
 
     def watch(self, group: int) -> None:
-        """Take note of a process group."""
-        self._tell(f"+{group}\n")
+        """Kill a process group too."""
+        self._write(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """A process group is gone; another may get its number."""
-        self._tell(f"-{group}\n")
+        """Do not kill a process group that is gone; another may get its id."""
+        self._write(f"-{group}\n")
 
     def close(self) -> None:
-        """End it, and whoever is still watched."""
+        """End the reaper, which kills the groups that are still watched."""
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
         self._process.wait()
 
-    def _tell(self, line: str) -> None:
+    def _write(self, line: str) -> None:
         assert self._process.stdin is not None
-        with suppress(OSError):  # somebody has killed it: no reason to stop
+        with suppress(OSError):  # it was killed: no reason to stop the campaign
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()
 
@@ -99,7 +99,7 @@ def kill_group(group: int) -> None:
 
 
 def main() -> None:
-    """Read what is to be watched until the coordinator has gone."""
+    """Read the groups to watch until the coordinator is gone, then kill them."""
     groups: set[int] = set()
     for line in sys.stdin:
         group = int(line[1:])

@@ -1,4 +1,4 @@
-"""A worker process: runs chunks whose arrays lie in memory that it shares with its parent."""
+"""A worker process: runs chunks whose arrays lie in memory shared with the coordinator."""
 
 import mmap
 import os
@@ -19,6 +19,15 @@ from policyfuzz.core.errors import PolicyFuzzError
 from policyfuzz.core.executions import Executions
 from policyfuzz.oracles import Verdicts
 
+#: Kinds of messages that a worker sends: the first item of each.
+READY, DONE, RAISED, FAILED = "ready", "done", "raised", "failed"
+#: Size of the file whose first bytes hold the step that a worker is at.
+STEP_BYTES = mmap.PAGESIZE
+#: The kernel first kills processes with a high score when memory is short; the coordinator has 0.
+_OUT_OF_MEMORY_SCORE = "500"
+#: Of prctl(2): sets the signal that this process gets when the thread that started it ends.
+_PR_SET_PDEATHSIG = 1
+
 #: dtype and shape of each array, in the order in which they lie in memory.
 Layout = list[tuple[str, tuple[int, ...]]]
 
@@ -27,7 +36,7 @@ _ALIGNMENT = 64
 
 
 def anonymous_file(name: str) -> int:
-    """Descriptor of an empty file without a path, in memory where the system can; it goes with its users."""
+    """Descriptor of an empty file without a path, in memory if possible. It goes when nothing has it open."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name)
     with tempfile.TemporaryFile() as file:
@@ -35,9 +44,9 @@ def anonymous_file(name: str) -> int:
 
 
 class SharedArrays:
-    """One piece of shared memory, by the descriptor of its file, for arrays one after another.
+    """Arrays in shared memory, which both sides open by the descriptor of its file.
 
-    One side writes, tells the other the layout, and leaves the memory alone until that has read it.
+    One side writes, sends the layout, and does not touch the memory until the other side has read it.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -45,17 +54,17 @@ class SharedArrays:
         self._memory: mmap.mmap | None = None
 
     def write(self, arrays: Sequence[NDArray[Any]]) -> Layout:
-        """Put `arrays` into the memory, which grows as needed."""
+        """Write `arrays` to the memory, which grows as needed."""
         layout: Layout = [(array.dtype.str, array.shape) for array in arrays]
-        for place, array in zip(self._places(layout), arrays, strict=True):
-            place[...] = array
+        for view, array in zip(self._views(layout), arrays, strict=True):
+            view[...] = array
         return layout
 
     def read(self, layout: Layout) -> list[NDArray[Any]]:
-        """Copies of the arrays that lie there."""
-        return [place.copy() for place in self._places(layout)]
+        """Copies of the arrays in the memory."""
+        return [view.copy() for view in self._views(layout)]
 
-    def _places(self, layout: Layout) -> list[NDArray[Any]]:
+    def _views(self, layout: Layout) -> list[NDArray[Any]]:
         sizes = [np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) for dtype, shape in layout]
         starts = np.cumsum([0, *(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)]).tolist()
         memory = self._mapped(max(starts[-1], 1))  # an empty file cannot be mapped
@@ -73,76 +82,66 @@ class SharedArrays:
         return self._memory
 
 
-#: First words of what a worker says.
-READY, DONE, RAISED, FAILED = "ready", "done", "raised", "failed"
-#: Size of the file in whose first bytes a worker notes its step.
-NOTE_BYTES = mmap.PAGESIZE
-#: The kernel kills those with more of this first when memory is short; the coordinator has none.
-_OUT_OF_MEMORY_SCORE = "500"
-#: Of prctl(2): the signal to get when the thread ends that has started this process.
-_PR_SET_PDEATHSIG = 1
-
-
 def main() -> None:
     """Serve a coordinator at the other end of a socket, over shared memory; descriptors are arguments."""
-    socket, shipment, note, *slots = (int(argument) for argument in sys.argv[1:])
-    _be_modest()
+    socket, shipment, step_file, *files = (int(argument) for argument in sys.argv[1:])
+    _end_before_coordinator()
     coordinator: Connection[Any, Any] = Connection(socket)
-    own = os.getpid()
+    process = os.getpid()
     try:
-        runner = _built(shipment)
+        runner = _build_runner(shipment)
     except BaseException as error:
-        _leave_if_not(own)
+        _exit_if_forked_from(process)
         with suppress(OSError):
             coordinator.send((FAILED, _text(error)))
         raise
-    _leave_if_not(own)
-    step = np.ndarray((1,), np.int64, mmap.mmap(note, NOTE_BYTES))
-    memories = [SharedArrays(slot) for slot in slots]
+    _exit_if_forked_from(process)
+    step = np.ndarray((1,), np.int64, mmap.mmap(step_file, STEP_BYTES))
+    memories = [SharedArrays(file) for file in files]
 
     def observe(number: int, _rows: Any, _actions: Any, _frame: Any) -> None:
-        step[0] = number + 1  # that comes now
+        step[0] = number + 1  # the step that comes next
 
     coordinator.send((READY, runner.simulator.signals))
-    with suppress(EOFError, OSError):  # the coordinator has gone, or is going
+    with suppress(EOFError, OSError):  # the coordinator has ended, or is ending
         while True:
-            number, slot, layout = coordinator.recv()
-            inputs, seeds = memories[slot].read(layout)
+            number, memory, layout = coordinator.recv()
+            inputs, seeds = memories[memory].read(layout)
             step[0] = 0  # the reset
             started = time.perf_counter()
             try:
                 executions = runner(inputs, seeds, observe)
             except Exception as error:
-                _leave_if_not(own)
+                _exit_if_forked_from(process)
                 coordinator.send((RAISED, number, _sendable(error), time.perf_counter() - started))
                 continue
-            _leave_if_not(own)
+            _exit_if_forked_from(process)
             seconds = time.perf_counter() - started
-            done = memories[slot].write(arrays_of(executions))
-            coordinator.send((DONE, number, slot, done, executions.errors, seconds))
+            layout = memories[memory].write(_arrays_of(executions))
+            coordinator.send((DONE, number, memory, layout, executions.errors, seconds))
 
 
-def arrays_of(executions: Executions) -> list[NDArray[Any]]:
-    """All that `executions` hold but their errors; states (t, n, k) as they lie in memory."""
+def _arrays_of(executions: Executions) -> list[NDArray[Any]]:
+    """The arrays of `executions`, all but their errors; states (t, n, k) as they lie in memory."""
     verdicts = executions.verdicts
     states = executions.states.swapaxes(0, 1)
     return [executions.returns, executions.lengths, states, verdicts.kinds, verdicts.steps, verdicts.margins]
 
 
 def executions_of(memory: SharedArrays, layout: Layout, errors: Any) -> Executions:
-    """What `arrays_of` was made from."""
+    """The executions whose arrays a worker wrote to `memory`."""
     returns, lengths, states, kinds, steps, margins = memory.read(layout)
     return Executions(returns, lengths, states.swapaxes(0, 1), Verdicts(kinds, steps, margins), errors)
 
 
-def _leave_if_not(process: int) -> None:
-    """End here where this is a copy that a simulator has made by fork, and did not end."""
+def _exit_if_forked_from(process: int) -> None:
+    """End this process if it is a copy that a simulator forked from `process` and let run on."""
     if os.getpid() != process:
         os._exit(1)
 
 
-def _be_modest() -> None:
-    """Leave no core files, and be the one that is killed when memory runs out, or the coordinator ends."""
+def _end_before_coordinator() -> None:
+    """End when the coordinator ends, be killed before it when memory runs out, and leave no core file."""
     import ctypes
     import resource
 
@@ -153,7 +152,7 @@ def _be_modest() -> None:
         Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE)
 
 
-def _built(shipment: int) -> Any:
+def _build_runner(shipment: int) -> Any:
     from threadpoolctl import threadpool_limits
 
     from policyfuzz.core.target import Runner
@@ -172,7 +171,7 @@ def _text(error: BaseException) -> str:
 
 
 def _sendable(error: Exception) -> Exception:
-    """`error`, or one that says the same where it may not survive the journey."""
+    """`error`, or one with the same text if it may not survive pickling."""
     return error if isinstance(error, PolicyFuzzError) else RuntimeError(_text(error))
 
 

@@ -14,9 +14,9 @@ import pytest
 from policyfuzz import load_target
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.target import Runner
-from policyfuzz.execution.pool import Answer, Lost, Ready
-from policyfuzz.execution.processes.pool import ProcessCrew
+from policyfuzz.execution.processes.process_pool import ProcessPool
 from policyfuzz.execution.shipping import pack
+from policyfuzz.execution.worker_pool import ChunkResult, WorkerLost, WorkerReady
 
 sys.path.insert(0, str(Path(__file__).parent))
 import hazards
@@ -31,56 +31,56 @@ def cases(*names):
     return np.array(rows), np.arange(len(rows), dtype=np.uint64)
 
 
-class Shift:
-    """A crew in which always one worker is there to do something to."""
+class SingleWorker:
+    """A pool that always has one worker."""
 
     def __init__(self, target):
-        self.crew = ProcessCrew(pack(target))
+        self.pool = ProcessPool(pack(target))
         self.worker = -1
         self.replace()
 
     def replace(self):
         self.worker += 1
-        self.crew.start(self.worker)
+        self.pool.start(self.worker)
         self.is_ready = False
 
-    def next(self, kinds=(Ready, Answer, Lost)):
+    def next(self, kinds=(WorkerReady, ChunkResult, WorkerLost)):
         """The next message of one of these `kinds`; all before it must be that the worker is ready."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            for message in self.crew.wait(1.0):
+            for message in self.pool.wait(1.0):
                 if isinstance(message, kinds):
                     return message
-                assert isinstance(message, Ready), message
+                assert isinstance(message, WorkerReady), message
         raise AssertionError("no message")
 
     def send(self, *names):
         if not self.is_ready:
-            self.next(Ready)
+            self.next(WorkerReady)
             self.is_ready = True
-        self.crew.send(self.worker, *cases(*names))
+        self.pool.send(self.worker, *cases(*names))
 
     def answer(self, *names):
         self.send(*names)
         message = self.next()
-        assert isinstance(message, Answer), message
+        assert isinstance(message, ChunkResult), message
         return message
 
     def lost(self, *names):
         self.send(*names)
-        message = self.next((Answer, Lost))
+        message = self.next((ChunkResult, WorkerLost))
         self.replace()
-        assert isinstance(message, Lost), message
-        assert not message.is_blameless
+        assert isinstance(message, WorkerLost), message
+        assert not message.is_node_failure
         return message
 
     def killed(self, *names):
         self.send(*names)
-        assert self.crew.wait(0.3) == []
-        self.crew.kill(self.worker)
-        message = self.next((Answer, Lost))
+        assert self.pool.wait(0.3) == []
+        self.pool.kill(self.worker)
+        message = self.next((ChunkResult, WorkerLost))
         self.replace()
-        assert isinstance(message, Lost), message
+        assert isinstance(message, WorkerLost), message
         return message
 
 
@@ -96,15 +96,15 @@ def mark():
 
 
 @pytest.fixture(scope="module")
-def shift(mark):
-    shift = Shift(hazards.minefield())
-    yield shift
-    shift.crew.close()
+def single(mark):
+    single = SingleWorker(hazards.minefield())
+    yield single
+    single.pool.close()
 
 
-def test_answers_are_those_of_this_process_bit_for_bit(shift):
+def test_answers_are_those_of_this_process_bit_for_bit(single):
     names = ["do_nothing"] * 30
-    answer = shift.answer(*names)
+    answer = single.answer(*names)
     here = Runner(hazards.minefield())(*cases(*names))
     for one, other in (
         (answer.result.returns, here.returns),
@@ -122,14 +122,14 @@ def test_answers_are_those_of_this_process_bit_for_bit(shift):
 
 
 @pytest.mark.parametrize("count", [3, 500])
-def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(shift, count):
+def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(single, count):
     first, second = ["nap", *["do_nothing"] * 60], ["do_nothing"] * count
-    shift.answer("do_nothing")
-    shift.send(*first)
-    shift.send(*second)
+    single.answer("do_nothing")
+    single.send(*first)
+    single.send(*second)
     for names in (first, second):
         here = Runner(hazards.minefield())(*cases(*names))
-        there = shift.next().result
+        there = single.next().result
         assert there.returns.tolist() == here.returns.tolist()
         assert there.states.tobytes() == here.states.tobytes()
 
@@ -145,14 +145,14 @@ def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(shift, c
         ("die_with_heir", "the worker process ended itself with exit code 7"),
     ],
 )
-def test_death_is_told_with_its_cause_and_step(shift, hazard, said):
-    lost = shift.lost("do_nothing", hazard)
+def test_death_is_told_with_its_cause_and_step(single, hazard, said):
+    lost = single.lost("do_nothing", hazard)
     assert said in lost.text
     assert lost.step == 2
 
 
-def test_last_words_of_a_segfault_have_the_line_of_the_environment(shift):
-    text = shift.lost("segfault").text
+def test_last_words_of_a_segfault_have_the_line_of_the_environment(single):
+    text = single.lost("segfault").text
     line = next(
         number
         for number, line in enumerate(Path(hazards.__file__).read_text().splitlines(), 1)
@@ -162,8 +162,8 @@ def test_last_words_of_a_segfault_have_the_line_of_the_environment(shift):
 
 
 @pytest.mark.parametrize("hazard", ["hang_in_c", "hang_in_python", "hang_with_a_child", "talk_and_hang"])
-def test_worker_that_hangs_is_killed_and_says_where_it_was(shift, mark, hazard):
-    lost = shift.killed(hazard)
+def test_worker_that_hangs_is_killed_and_says_where_it_was(single, mark, hazard):
+    lost = single.killed(hazard)
     assert lost.step == 2
     if hazard != "talk_and_hang":
         assert f"in {hazard}\n" in lost.text
@@ -172,51 +172,51 @@ def test_worker_that_hangs_is_killed_and_says_where_it_was(shift, mark, hazard):
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
-def test_worker_that_does_not_want_to_die_does_so_by_force(shift):
-    assert shift.killed("hang_deaf").step == 2
+def test_worker_that_does_not_want_to_die_does_so_by_force(single):
+    assert single.killed("hang_deaf").step == 2
 
 
-def test_worker_that_closes_its_descriptors_is_replaced(shift):
-    assert "killed by SIGKILL" in shift.lost("close_descriptors").text
+def test_worker_that_closes_its_descriptors_is_replaced(single):
+    assert "killed by SIGKILL" in single.lost("close_descriptors").text
 
 
-def test_flood_of_output_does_not_fill_the_memory(shift):
+def test_flood_of_output_does_not_fill_the_memory(single):
     for _ in range(3):
-        shift.answer("talk_much")
-    assert kept(shift) <= 1_000_000
+        single.answer("talk_much")
+    assert kept(single) <= 1_000_000
 
 
-def test_flood_of_one_endless_episode_does_not_fill_the_memory(shift):
-    shift.send("talk_and_hang")
+def test_flood_of_one_endless_episode_does_not_fill_the_memory(single):
+    single.send("talk_and_hang")
     for _ in range(3):  # 1 s each
-        shift.crew.wait(1.0)
-        assert kept(shift) < 500_000_000
-    os.kill(shift.crew._workers[shift.worker].group, signal.SIGSTOP)
-    wait_until(lambda: not shift.crew.wait(0.2) and kept(shift) <= 1_000_000, "what it printed is dropped")
-    shift.crew.kill(shift.worker)
-    assert isinstance(shift.next(Lost), Lost)
-    shift.replace()
+        single.pool.wait(1.0)
+        assert kept(single) < 500_000_000
+    os.kill(single.pool._workers[single.worker].group, signal.SIGSTOP)
+    wait_until(lambda: not single.pool.wait(0.2) and kept(single) <= 1_000_000, "what it printed is dropped")
+    single.pool.kill(single.worker)
+    assert isinstance(single.next(WorkerLost), WorkerLost)
+    single.replace()
 
 
-def kept(shift) -> int:
+def kept(single) -> int:
     """Bytes of memory that hold what the worker has printed."""
-    return os.fstat(shift.crew._workers[shift.worker]._log).st_blocks * 512
+    return os.fstat(single.pool._workers[single.worker]._log).st_blocks * 512
 
 
-def test_idle_worker_that_is_killed_is_told(shift):
-    shift.answer("do_nothing")
-    os.kill(shift.crew._workers[shift.worker].group, signal.SIGKILL)
-    assert isinstance(shift.next(), Lost)
-    shift.crew.kill(shift.worker)  # who is gone already
-    shift.replace()
+def test_idle_worker_that_is_killed_is_told(single):
+    single.answer("do_nothing")
+    os.kill(single.pool._workers[single.worker].group, signal.SIGKILL)
+    assert isinstance(single.next(), WorkerLost)
+    single.pool.kill(single.worker)  # who is gone already
+    single.replace()
 
 
-def test_many_deaths_leak_neither_descriptors_nor_processes(shift, mark):
-    shift.answer("do_nothing")
+def test_many_deaths_leak_neither_descriptors_nor_processes(single, mark):
+    single.answer("do_nothing")
     before, alive = len(list(Path("/proc/self/fd").iterdir())), len(marked(mark))
     for _ in range(6):
-        shift.lost("leave_at_once")
-    shift.answer("do_nothing")
+        single.lost("leave_at_once")
+    single.answer("do_nothing")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     wait_until(lambda: len(marked(mark)) == alive, "one worker and the reaper")
     assert not zombies()
@@ -224,70 +224,70 @@ def test_many_deaths_leak_neither_descriptors_nor_processes(shift, mark):
 
 def test_crew_goes_on_when_somebody_kills_its_reaper(mark):
     before = set(marked(mark))
-    shift = Shift(hazards.minefield())
+    single = SingleWorker(hazards.minefield())
     (reaper,) = (one for one in set(marked(mark)) - before if "reaper" in one)
     os.kill(int(reaper.partition(":")[0]), signal.SIGKILL)
-    shift.lost("leave_at_once")
-    shift.answer("do_nothing")
-    shift.crew.close()
+    single.lost("leave_at_once")
+    single.answer("do_nothing")
+    single.pool.close()
     wait_until(lambda: set(marked(mark)) <= before, "workers are gone")
 
 
 def test_wait_returns_when_it_is_woken(mark):
-    crew = ProcessCrew(b"never built")
-    alarm = threading.Timer(0.2, crew.wake)
+    pool = ProcessPool(b"never built")
+    alarm = threading.Timer(0.2, pool.wake)
     alarm.start()
-    assert list(crew.wait(PATIENCE)) == []
+    assert list(pool.wait(PATIENCE)) == []
     alarm.join()
-    crew.close()
+    pool.close()
 
 
 @pytest.mark.parametrize("hazard", ["have_a_child", "have_a_child_that_goes_away"])
 def test_children_of_workers_end_with_the_crew(mark, hazard):
-    shift = Shift(hazards.minefield())
-    shift.answer(hazard)
+    single = SingleWorker(hazards.minefield())
+    single.answer(hazard)
     wait_until(lambda: any("sleep" in one for one in marked(mark)), "it is seen")
-    shift.crew.close()
+    single.pool.close()
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
-def test_children_end_with_their_worker_wherever_they_went(shift, mark):
-    shift.lost("lose_a_child_that_went_away")
+def test_children_end_with_their_worker_wherever_they_went(single, mark):
+    single.lost("lose_a_child_that_went_away")
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
-def test_copy_of_a_worker_does_not_answer(shift):
+def test_copy_of_a_worker_does_not_answer(single):
     expected = Runner(hazards.minefield())(*cases("do_nothing", "do_nothing")).returns
     for _ in range(5):
-        assert (shift.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
-        assert shift.answer("do_nothing").result.returns == expected[:1]
+        assert (single.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
+        assert single.answer("do_nothing").result.returns == expected[:1]
 
 
 def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):
-    crew = ProcessCrew(b"never built")
+    pool = ProcessPool(b"never built")
     before = len(list(Path("/proc/self/fd").iterdir()))
 
     def refuse(*arguments, **options):
         raise BlockingIOError(11, "no more processes")
 
     monkeypatch.setattr("subprocess.Popen", refuse)
-    crew.start(0)
+    pool.start(0)
     monkeypatch.undo()
-    (lost,) = crew.wait(PATIENCE)
-    assert lost == Lost(0, "no process can be started: [Errno 11] no more processes")
+    (lost,) = pool.wait(PATIENCE)
+    assert lost == WorkerLost(0, "no process can be started: [Errno 11] no more processes")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    crew.close()
+    pool.close()
 
 
 def test_policy_is_loaded_once_per_worker_on_one_thread(mark, monkeypatch, tmp_path):
     monkeypatch.setenv("LOADED", str(tmp_path / "loaded"))
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    shift = Shift(hazards.minefield(hazards.Threads, hazards.Counted))
+    single = SingleWorker(hazards.minefield(hazards.Threads, hazards.Counted))
     for _ in range(3):
-        assert shift.answer("do_nothing").result.returns.tolist() == [4.0], "4 steps on one thread"
-    shift.lost("leave_at_once")
-    shift.answer("do_nothing")
-    shift.crew.close()
+        assert single.answer("do_nothing").result.returns.tolist() == [4.0], "4 steps on one thread"
+    single.lost("leave_at_once")
+    single.answer("do_nothing")
+    single.pool.close()
     loaders = (tmp_path / "loaded").read_text().split()
     assert len(loaders) == len(set(loaders)) == 2
     assert str(os.getpid()) not in loaders
@@ -301,13 +301,13 @@ class Confused:
 
 
 def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
-    shift = Shift(hazards.minefield(policy=Confused))
+    single = SingleWorker(hazards.minefield(policy=Confused))
     for _ in range(2):
-        answer = shift.answer("do_nothing")
+        answer = single.answer("do_nothing")
         assert isinstance(answer.result, TargetCodeError)
         assert "KeyError: 'no idea'" in answer.result.message
         assert Path(__file__).name in answer.result.message
-    shift.crew.close()
+    single.pool.close()
 
 
 @pytest.mark.parametrize(
@@ -319,31 +319,31 @@ def test_error_of_the_policy_is_answered_and_the_worker_goes_on(mark):
     ],
 )
 def test_failed_start_is_told_in_the_words_of_the_worker(mark, simulator, said):
-    shift = Shift(hazards.minefield(simulator))
-    lost = shift.next()
-    shift.crew.close()
-    assert isinstance(lost, Lost)
+    single = SingleWorker(hazards.minefield(simulator))
+    lost = single.next()
+    single.pool.close()
+    assert isinstance(lost, WorkerLost)
     assert said in lost.text
     assert "hazards.py" in lost.text
 
 
 def test_start_that_hangs_is_given_up(mark):
     target = hazards.minefield(hazards.hang_in_c)
-    crew = ProcessCrew(pack(target), start_seconds=3.0)
-    crew.start(0)
+    pool = ProcessPool(pack(target), start_seconds=3.0)
+    pool.start(0)
     deadline = time.monotonic() + PATIENCE
     messages = []
     while not messages and time.monotonic() < deadline:
-        messages = crew.wait(1.0)
-    crew.close()
-    assert isinstance(messages[0], Lost)
+        messages = pool.wait(1.0)
+    pool.close()
+    assert isinstance(messages[0], WorkerLost)
     assert "not ready within 3 s" in messages[0].text
     assert "in hang_in_c\n" in messages[0].text
 
 
 def test_closing_ends_workers_that_are_still_starting(mark):
     before = set(marked(mark))
-    shift = Shift(load_target("ripple:dimensions=3"))
-    shift.crew.start(1000)  # and is not waited for
-    shift.crew.close()
+    single = SingleWorker(load_target("ripple:dimensions=3"))
+    single.pool.start(1000)  # and is not waited for
+    single.pool.close()
     wait_until(lambda: set(marked(mark)) <= before, "workers are gone")

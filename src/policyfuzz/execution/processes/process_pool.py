@@ -1,4 +1,4 @@
-"""A crew of worker processes on this machine."""
+"""A pool of worker processes on this machine."""
 
 import os
 import resource
@@ -11,28 +11,28 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.execution.pool import Lost, Message
-from policyfuzz.execution.processes.process import WorkerProcess
 from policyfuzz.execution.processes.reaper import Reaper, kill_group, kill_marked
 from policyfuzz.execution.processes.worker import anonymous_file
+from policyfuzz.execution.processes.worker_process import WorkerProcess
+from policyfuzz.execution.worker_pool import Message, WorkerLost
 
-#: Seconds between two looks at whether processes are still there; most deaths are noticed at once.
-_LOOK = 1.0
+#: Seconds between two checks that processes are still there; most deaths are noticed at once.
+_CHECK_SECONDS = 1.0
 #: Seconds for a worker to get ready: large models lie on slow disks.
-_START = 600.0
-#: Open files that are enough for thousands of workers; many systems allow 1,024 unless one asks for more.
-_MANY_FILES = 65_536
+_START_SECONDS = 600.0
+#: Open files that are enough for thousands of workers; many systems allow 1,024 by default.
+_OPEN_FILES = 65_536
 
 
-class ProcessCrew:
-    """Starts interpreters that each build the target of a `shipment`, within `start_seconds`."""
+class ProcessPool:
+    """Workers are fresh interpreters, which each build the target of a `shipment` within `start_seconds`."""
 
-    def __init__(self, shipment: bytes, start_seconds: float = _START) -> None:
+    def __init__(self, shipment: bytes, start_seconds: float = _START_SECONDS) -> None:
         self._shipment = anonymous_file("shipment")
         with open(self._shipment, "wb", closefd=False) as file:
             file.write(shipment)
         self._start_seconds = start_seconds
-        self._mark = f"{uuid.uuid4().hex}."  # of all workers and what they start
+        self._mark = f"{uuid.uuid4().hex}."  # in the environment of all workers and their children
         self._reaper = Reaper(self._mark)
         self._workers: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -40,15 +40,15 @@ class ProcessCrew:
         os.set_blocking(self._wake_reader, False)
         self._selector.register(self._wake_reader, selectors.EVENT_READ)
         self._is_woken = False
-        self._looked_at = time.monotonic()
-        self._not_started: list[Message] = []
-        _allow_many_files()
+        self._checked_at = time.monotonic()
+        self._failed_starts: list[Message] = []
+        _raise_open_files_limit()
 
     def start(self, worker: int) -> None:
         try:
             process = WorkerProcess(worker, self._shipment, f"{self._mark}{worker}.")
         except OSError as error:
-            self._not_started.append(Lost(worker, f"no process can be started: {error}"))
+            self._failed_starts.append(WorkerLost(worker, f"no process can be started: {error}"))
             return
         self._reaper.watch(process.group)
         self._workers[worker] = process
@@ -60,17 +60,17 @@ class ProcessCrew:
     def wait(self, seconds: float | None) -> Sequence[Message]:
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
-            left = _LOOK if deadline is None else min(max(0.0, deadline - time.monotonic()), _LOOK)
-            messages, self._not_started = self._not_started, []
-            messages += self._heard(0.0 if messages else left)
-            if time.monotonic() - self._looked_at >= _LOOK:
-                messages += self._missed()
+            left = _CHECK_SECONDS if deadline is None else max(0.0, deadline - time.monotonic())
+            messages, self._failed_starts = self._failed_starts, []
+            messages += self._receive(0.0 if messages else min(left, _CHECK_SECONDS))
+            if time.monotonic() - self._checked_at >= _CHECK_SECONDS:
+                messages += self._check_processes()
             is_over = deadline is not None and time.monotonic() >= deadline
             if messages or is_over or self._is_woken:
                 return messages
 
     def wake(self) -> None:
-        """Let `wait` return, in whatever thread it is."""
+        """Let `wait` return, from any thread."""
         os.write(self._wake_writer, b".")
 
     def kill(self, worker: int) -> None:
@@ -90,7 +90,7 @@ class ProcessCrew:
         for descriptor in (self._shipment, self._wake_reader, self._wake_writer):
             os.close(descriptor)
 
-    def _heard(self, seconds: float) -> list[Message]:
+    def _receive(self, seconds: float) -> list[Message]:
         self._is_woken = False
         messages: list[Message | None] = []
         for key, _ in self._selector.select(seconds):
@@ -98,39 +98,39 @@ class ProcessCrew:
                 os.read(self._wake_reader, 4096)
                 self._is_woken = True
             else:
-                messages.append(self._message(key.data))
+                messages.append(self._receive_from(key.data))
         return [message for message in messages if message is not None]
 
-    def _message(self, worker: int) -> Message | None:
+    def _receive_from(self, worker: int) -> Message | None:
         try:
             return self._workers[worker].receive()
         except EOFError:
-            return self._lost(worker)
+            return self._remove(worker)
 
-    def _missed(self) -> list[Message]:
-        """Workers that have died, though somebody holds their end of the socket open."""
-        self._looked_at = time.monotonic()
+    def _check_processes(self) -> list[Message]:
+        """Enforce time limits, and find workers that died while a child holds their socket open."""
+        self._checked_at = time.monotonic()
         for process in self._workers.values():
-            process.hurry(self._start_seconds)
-            process.insist()
-            process.forget_old_words()
-        # what they said before comes first
-        ended = [n for n, process in self._workers.items() if process.has_ended and not process.is_heard]
-        return [self._lost(worker) for worker in ended]
+            process.abort_late_start(self._start_seconds)
+            process.kill_if_abort_failed()
+            process.truncate_log()
+        # messages that they sent before come first
+        ended = [n for n, process in self._workers.items() if process.has_ended and not process.has_message]
+        return [self._remove(worker) for worker in ended]
 
-    def _lost(self, worker: int) -> Lost:
+    def _remove(self, worker: int) -> WorkerLost:
         process = self._workers.pop(worker)
         self._selector.unregister(process.connection)
-        text, step = process.last_words(), process.step
+        text, step = process.describe_end(), process.step
         process.kill()
         process.close()
         self._reaper.forget(process.group)
-        return Lost(worker, text, step)
+        return WorkerLost(worker, text, step)
 
 
-def _allow_many_files() -> None:
+def _raise_open_files_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        with suppress(OSError, ValueError):  # some systems have limits of their own
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    limit = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        with suppress(OSError, ValueError):  # some systems allow fewer
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

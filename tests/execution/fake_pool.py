@@ -1,4 +1,4 @@
-"""A crew without processes, whose workers answer, die and hang by a script and a clock of its own."""
+"""A worker pool without processes: workers answer, die and hang by chance, on a simulated clock."""
 
 import random
 from collections import deque
@@ -9,7 +9,7 @@ import numpy as np
 from policyfuzz import Below, Frame, InputSpace, Real, Target
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.target import Runner
-from policyfuzz.execution.pool import Answer, Lost, Message, Ready
+from policyfuzz.execution.worker_pool import ChunkResult, Message, WorkerLost, WorkerReady
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 
 #: What is wrong with a case, by its second input.
@@ -47,7 +47,7 @@ class Idle:
 def walk() -> Target:
     """A target whose episodes have 1 to 7 steps, and end in a crash where the first input is large."""
     return Target(
-        name="fake_crew:walk",
+        name="fake_pool:walk",
         inputs=InputSpace((Real("far", 0, 1), Real("fault", 0, 3))),
         simulator=Walk,
         policy=Idle,
@@ -66,8 +66,8 @@ def cases(faults, luck: random.Random | None = None) -> Cases:
 
 
 @dataclass
-class Member:
-    """A worker: where it is in its life, and what it was sent."""
+class FakeWorker:
+    """The state of a worker, and the chunks it was sent."""
 
     is_ready: bool = False
     is_killed: bool = False
@@ -75,22 +75,22 @@ class Member:
 
 
 @dataclass
-class FakeCrew:
-    """Keeps what a dispatcher must keep to, and does whatever a crew may do, in any order.
+class FakePool:
+    """Keeps what a dispatcher must keep to, and does whatever a pool may do, in any order.
 
     Events happen in `wait` one or a few at a time; only when nobody can do anything the clock goes on.
     """
 
     luck: random.Random
     starts_fail: float = 0.0  #: probability; never more than two in a row
-    blameless: float = 0.0  #: probability per event that a machine goes
+    node_failures: float = 0.0  #: probability per event that a machine fails
     murders: float = 0.0  #: probability per event that somebody outside kills a worker
     now: float = 0.0
-    members: dict[int, Member] = field(default_factory=dict)
+    workers: dict[int, FakeWorker] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     is_closed: bool = False
     busy: float = 0.0
-    replaced: int = 0  #: workers lost that were ready, or without blame
+    replaced: int = 0  #: workers lost that were ready, or whose machine failed
     failed_in_a_row: int = 0
     first_ready: float | None = None
     deaths: dict[float, int] = field(default_factory=dict)  #: by first input, while it was run
@@ -104,19 +104,19 @@ class FakeCrew:
     def start(self, worker: int) -> None:
         assert worker not in self.used, "a number is used once"
         self.used.add(worker)
-        self.members[worker] = Member()
+        self.workers[worker] = FakeWorker()
 
     def send(self, worker, inputs, seeds) -> None:
-        member = self.members[worker]
-        assert member.is_ready, "work for a worker that is not ready"
-        assert not member.is_killed, "work for a worker that was killed"
-        assert len(member.work) < 2, "more than two pieces of work"
+        state = self.workers[worker]
+        assert state.is_ready, "work for a worker that is not ready"
+        assert not state.is_killed, "work for a worker that was killed"
+        assert len(state.work) < 2, "more than two pieces of work"
         assert len(inputs) == len(seeds) > 0
-        member.work.append((inputs.copy(), seeds.copy()))
+        state.work.append((inputs.copy(), seeds.copy()))
 
     def kill(self, worker: int) -> None:
-        assert not self.members[worker].is_killed, "killed twice"
-        self.members[worker].is_killed = True
+        assert not self.workers[worker].is_killed, "killed twice"
+        self.workers[worker].is_killed = True
 
     def close(self) -> None:
         assert not self.is_closed
@@ -126,7 +126,7 @@ class FakeCrew:
         assert not self.is_closed
         messages: list[Message] = []
         for _ in range(self.luck.randint(1, 4)):
-            able = [number for number, member in self.members.items() if self._can_act(member)]
+            able = [number for number, state in self.workers.items() if self._can_act(state)]
             if not able:
                 break
             messages.append(self._event(self.luck.choice(able)))
@@ -135,32 +135,32 @@ class FakeCrew:
             self.now += seconds + MOMENT
         return messages
 
-    def _can_act(self, member: Member) -> bool:
-        if member.is_killed or not member.is_ready:
+    def _can_act(self, state: FakeWorker) -> bool:
+        if state.is_killed or not state.is_ready:
             return True
-        return bool(member.work) and not (member.work[0][0][:, 1] == HANGER).any()
+        return bool(state.work) and not (state.work[0][0][:, 1] == HANGER).any()
 
     def _event(self, worker: int) -> Message:
-        member = self.members[worker]
-        if not member.is_killed and self.luck.random() < self.blameless:
-            return self._lost(worker, is_blameless=True)
-        if member.is_killed:
+        state = self.workers[worker]
+        if not state.is_killed and self.luck.random() < self.node_failures:
+            return self._lost(worker, is_node_failure=True)
+        if state.is_killed:
             return self._lost(worker)
-        if not member.is_ready:
+        if not state.is_ready:
             return self._started(worker)
-        inputs, seeds = member.work[0]
+        inputs, seeds = state.work[0]
         is_murdered = self.luck.random() < self.murders and self._survives(inputs)
         if is_murdered or (inputs[:, 1] == KILLER).any():
             for key in inputs[:, 0].tolist():
                 self.deaths[key] = self.deaths.get(key, 0) + 1
             return self._lost(worker)
-        member.work.popleft()
+        state.work.popleft()
         seconds = MOMENT * len(inputs)
         self.now += seconds
         self.busy += seconds
         refused = np.flatnonzero(inputs[:, 1] == REFUSED)
         result = PolicyError(f"refused {inputs[refused[0], 0]}") if len(refused) else None
-        return Answer(worker, result or self._runner(inputs, seeds), seconds)
+        return ChunkResult(worker, result or self._runner(inputs, seeds), seconds)
 
     def _survives(self, inputs) -> bool:
         """True where one more death would not make an innocent case look like a killer."""
@@ -172,10 +172,10 @@ class FakeCrew:
             return self._lost(worker)
         self.failed_in_a_row = 0
         self.first_ready = self.now if self.first_ready is None else self.first_ready
-        self.members[worker].is_ready = True
-        return Ready(worker, Walk.signals)
+        self.workers[worker].is_ready = True
+        return WorkerReady(worker, Walk.signals)
 
-    def _lost(self, worker: int, is_blameless: bool = False) -> Lost:
-        member = self.members.pop(worker)
-        self.replaced += member.is_ready or is_blameless
-        return Lost(worker, f"worker {worker} died", step=2, is_blameless=is_blameless)
+    def _lost(self, worker: int, is_node_failure: bool = False) -> WorkerLost:
+        state = self.workers.pop(worker)
+        self.replaced += state.is_ready or is_node_failure
+        return WorkerLost(worker, f"worker {worker} died", step=2, is_node_failure=is_node_failure)
