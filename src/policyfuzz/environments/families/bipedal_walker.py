@@ -43,8 +43,8 @@ def find(env: Any) -> "ObstacleStart | PushStart | None":
     return PushStart(constants, InputSpace((Real("push", -push, push, "N"),)))
 
 
-class ToldTypes:
-    """A generator for gymnasium's own reset: obstacle types as told, all else as the seed has it."""
+class ScriptedTypes:
+    """A generator for gymnasium's own reset: obstacle types of the input, all else as the seed has it."""
 
     def __init__(self, obstacles: Sequence[int], seed: int | np.random.Generator) -> None:
         self._types = iter(obstacles)
@@ -60,8 +60,8 @@ class ToldTypes:
         return next(self._types, int(drawn) - 1) + 1 if (low, high) == (1, 4) else drawn
 
 
-class _ToldPush:
-    """A generator for gymnasium's own reset: the push as told, all else as the seed has it."""
+class _ScriptedPush:
+    """A generator for gymnasium's own reset: the push of the input, all else as the seed has it."""
 
     def __init__(self, push: float, push_range: float, generator: np.random.Generator) -> None:
         self._push, self._range, self._generator = push, push_range, generator
@@ -90,7 +90,7 @@ class ObstacleStart:
         self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
     ) -> FirstObservation:
         obstacles: list[int] = values.astype(np.int64).tolist()
-        return _begin(env, reset, lambda generator: ToldTypes(obstacles, generator), seed)
+        return _begin(env, reset, lambda generator: ScriptedTypes(obstacles, generator), seed)
 
     def read(self, env: Any) -> Values:
         """Types as they were built; NaN for obstacles behind the end of the course."""
@@ -106,7 +106,7 @@ class PushStart:
 
     constants: Any  #: the module of gymnasium
     inputs: InputSpace
-    _told: "WeakKeyDictionary[Any, Values]" = field(default_factory=WeakKeyDictionary)
+    _asked: "WeakKeyDictionary[Any, Values]" = field(default_factory=WeakKeyDictionary)
 
     way = "state"
     label = "first push of the hull; the ground comes from the seed"
@@ -115,14 +115,14 @@ class PushStart:
     def begin(
         self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
     ) -> FirstObservation:
-        self._told[env] = values.copy()
+        self._asked[env] = values.copy()
         push, push_range = float(values[0]), self.constants.INITIAL_RANDOM
-        return _begin(env, reset, lambda generator: _ToldPush(push, push_range, generator), seed)
+        return _begin(env, reset, lambda generator: _ScriptedPush(push, push_range, generator), seed)
 
     def read(self, env: Any) -> Values:
         momentum = sum(body.mass * body.linearVelocity.x for body in (env.hull, *env.legs))
         tolerance = np.array([2 * self.constants.INITIAL_RANDOM * _PRECISION])
-        return agreed(np.array([momentum * self.constants.FPS]), self._told[env], tolerance)
+        return agreed(np.array([momentum * self.constants.FPS]), self._asked[env], tolerance)
 
 
 def _begin(

@@ -11,10 +11,9 @@ from policyfuzz.core.names import choice, number, policy_path
 from policyfuzz.core.oracle import Composable
 from policyfuzz.core.target import Target
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
-from policyfuzz.targets.coopnavi import layout
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, actors_in, shipped_actors
+from policyfuzz.targets.coopnavi.layout import is_solvable, is_valid, sample
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
-from policyfuzz.targets.coopnavi.solvable import is_solvable
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,8 @@ def _inputs(moves_landmarks: bool) -> InputSpace:
             for which in (1, 2, 3)
             for axis in "xy"
         ),
-        constraint=layout.is_valid,
-        sampler=layout.sample,
+        constraint=is_valid,
+        sampler=sample,
     )
 
 
