@@ -1,22 +1,38 @@
 """Finds out how an environment can be started from an input.
 
 In this order: a family whose state we know how to set; options that the environment declares for its reset
-(see `options_start`); its seed.
+(see `starts`); its seed.
 """
 
+import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from policyfuzz.core.errors import UsageError, blamed_on
-from policyfuzz.environments.families import class_with_own_reset, family_start
 from policyfuzz.environments.input_changes import InputChanges, changed
-from policyfuzz.environments.options_start import OptionsStart, declared_options, number_option
-from policyfuzz.environments.particle_worlds import find_world_start
-from policyfuzz.environments.starts import SeedStart, Start, start_from_file
+from policyfuzz.environments.starts import (
+    OptionsStart,
+    SeedStart,
+    Start,
+    declared_options,
+    number_option,
+    start_from_file,
+)
 
-_AS_IT_COMES = InputChanges()
+#: Where a class comes from, to the module here that knows it. Imported only when such a class turns up.
+_FAMILIES: Mapping[str, str] = {
+    "gymnasium.envs.classic_control": "classic_control",
+    "gymnasium.envs.toy_text": "toy_text",
+    "gymnasium.envs.mujoco": "mujoco",
+    "gymnasium.envs.box2d.lunar_lander": "lunar_lander",
+    "gymnasium.envs.box2d.bipedal_walker": "bipedal_walker",
+    "minigrid": "minigrid",
+}
+
+_UNCHANGED = InputChanges()
 
 
-def find_start(env: Any, changes: InputChanges = _AS_IT_COMES) -> Start:
+def find_start(env: Any, changes: InputChanges = _UNCHANGED) -> Start:
     """How to start `env`: the best way there is, or the one that `changes` ask for, changed as they say."""
     base = env.unwrapped
     if changes.python_file is not None:
@@ -37,18 +53,18 @@ def find_start(env: Any, changes: InputChanges = _AS_IT_COMES) -> Start:
 def _start(base: Any, way: str | None) -> Start:
     if way == "state":
         return _state(base)
-    family = family_start(base) if way is None else None
+    family = _family_start(base) if way is None else None
     options = declared_options(base) if way != "seed" and family is None else None
     return family or options or SeedStart()
 
 
 def _state(base: Any) -> Start:
-    start = family_start(base)
+    start = _family_start(base)
     if start is not None:
         return start
     name = type(base).__name__
-    its_own = class_with_own_reset(base)
-    reason = f"{its_own} has a reset of its own" if its_own else "it is of no family that we know"
+    overriding = _class_with_own_reset(base)
+    reason = f"{overriding} has a reset of its own" if overriding else "it is of no family that we know"
     raise UsageError(
         f"nobody knows how to set the state of {name}: {reason}",
         "describe it in a Python file with start(env) and pass that as the input, or use options or seed",
@@ -66,9 +82,34 @@ def _undeclared_options(base: Any, changes: InputChanges) -> OptionsStart:
     return OptionsStart(options, dict(changes.fixed))
 
 
-def find_parallel_start(env: Any, changes: InputChanges) -> Start:
-    """How to start `env`: particle worlds by their positions, all others as Gymnasium environments are."""
-    base = env.unwrapped
-    is_by_state = changes.python_file is None and changes.way in (None, "state")
-    world = find_world_start(base) if is_by_state else None
-    return find_start(base, changes) if world is None else changed(world, changes.of_dimensions)
+def _family_start(env: Any) -> Start | None:
+    """How the family of `env` starts it; None where it has no family, or does not know this member of it.
+
+    A class of the user's own counts as a member if it inherits from one and leaves `reset` alone: the
+    state that a reset of its own prepares is not ours to overwrite.
+    """
+    member = _member(type(env))
+    if member is None or _class_with_own_reset(env) is not None:
+        return None
+    family = importlib.import_module(f"policyfuzz.environments.families.{_family(member)}")
+    start: Start | None = family.find(env)
+    return start
+
+
+def _class_with_own_reset(env: Any) -> str | None:
+    """The name of the user's class that replaces the `reset` of a family, None where there is none."""
+    member = _member(type(env))
+    if member is None:
+        return None
+    above = type(env).__mro__[: type(env).__mro__.index(member)]
+    return next((cls.__name__ for cls in above if "reset" in vars(cls)), None)
+
+
+def _member(cls: type) -> type | None:
+    """The class nearest to `cls` that a family knows."""
+    return next((one for one in cls.__mro__ if _family(one) is not None), None)
+
+
+def _family(cls: type) -> str | None:
+    module = cls.__module__
+    return next((family for root, family in _FAMILIES.items() if f"{module}.".startswith(f"{root}.")), None)

@@ -173,7 +173,7 @@ _HINT = (
 class InputChanges:
     """Which way to start an environment, and what to change of its dimensions."""
 
-    way: str | None = None  #: "state", "options" or "seed"; None for the best that is to be had
+    way: str | None = None  #: "state", "options" or "seed"; None for the best available
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     fixed: Mapping[str, float | str] = field(default_factory=dict)
     python_file: Path | None = None  #: makes the start itself

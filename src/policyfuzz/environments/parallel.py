@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Frame
-from policyfuzz.environments.simulator import (
-    ActionsReader,
-    GymSimulator,
-    RenderedGymSimulator,
+from policyfuzz.environments.simulator import ActionsReader, GymSimulator, RenderedGymSimulator
+from policyfuzz.environments.spaces import (
+    Observations,
+    ObservationTable,
     StepTable,
     as_number,
+    row_type,
 )
-from policyfuzz.environments.spaces import Observations, ObservationTable, row_type
 from policyfuzz.environments.starts import Start
 
 
@@ -58,7 +58,7 @@ class Agents:
         return len(self.ids)
 
     def empty_actions(self, count: int) -> NDArray[Any]:
-        """An array for the actions of `count` episodes in which nobody takes part."""
+        """An array for the actions of `count` episodes in which no agent takes part."""
         pairs = zip(self.names, self.action_spaces, strict=True)
         kind = np.dtype([(name, row_type(space)) for name, space in pairs])
         return np.zeros(count, np.dtype([("agents", kind), ("alive", np.bool_, (len(self),))]))
@@ -188,7 +188,7 @@ class _JointStepTable(StepTable):
         self._joint.put(self.observations, row, observation)
         if not observation:
             raise ValueError("the reset gave no observation, so there is no agent to act")
-        self._tell(row, info, info_keys)
+        self._put_signals(row, info, info_keys)
 
     def put(
         self,
@@ -208,7 +208,7 @@ class _JointStepTable(StepTable):
         if len(gone) == len(observation):
             is_cut = any(truncated.values())
             self.signals[row, :2] = any(terminated.values()) or not is_cut, is_cut
-        self._tell(row, info, info_keys, reward=reward, terminated=terminated, truncated=truncated)
+        self._put_signals(row, info, info_keys, reward=reward, terminated=terminated, truncated=truncated)
 
     def _combined(self, rewards: Mapping[Any, Any]) -> float:
         """The one reward of this step."""
@@ -217,7 +217,7 @@ class _JointStepTable(StepTable):
             return next((float(value) for agent, value in rewards.items() if str(agent) == self._reward), 0.0)
         return combine([float(value) for value in rewards.values()]) if rewards else 0.0
 
-    def _tell(
+    def _put_signals(
         self, row: int, info: Mapping[Any, Any], info_keys: Sequence[str], **own: Mapping[Any, Any]
     ) -> None:
         """Write the values of `info_keys`, found in `info` of each agent or in what is its `own`."""

@@ -47,7 +47,7 @@ class Trial:
     """A private copy of an environment, and how deep its bodies overlap in the initial pose."""
 
     env: Any
-    idle: NDArray[Any] | None  #: the action of doing nothing; None where nobody knows which that is
+    idle: NDArray[Any] | None  #: the action of doing nothing; None if unknown
     deepest: float
 
     @classmethod

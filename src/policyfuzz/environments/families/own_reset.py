@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 @contextmanager
 def overridden(env: Any, **members: Any) -> Iterator[None]:
-    """Let `env` be of a subclass of its own class that has these `members`, for as long as this lasts.
+    """Within this block `env` is of a subclass of its class that has these `members`.
 
     Its own code runs unchanged and `super()` works in it; a subclass also reaches what the environment sets
     anew in its reset, such as its generator.
@@ -25,13 +25,13 @@ def overridden(env: Any, **members: Any) -> Iterator[None]:
 
 def answered_draws(own: type, answering: Callable[[np.random.Generator], Any]) -> property:
     """The member `np_random` for `overridden`: what `answering` makes of the environment's own generator."""
-    told: list[tuple[np.random.Generator, Any]] = []
+    made: list[tuple[np.random.Generator, Any]] = []
 
     def np_random(env: Any) -> Any:
         generator: np.random.Generator = own.np_random.fget(env)  # type: ignore[attr-defined]
-        if not told or told[-1][0] is not generator:  # seeded anew
-            told.append((generator, answering(generator)))
-        return told[-1][1]
+        if not made or made[-1][0] is not generator:  # seeded anew
+            made.append((generator, answering(generator)))
+        return made[-1][1]
 
     return property(np_random)
 
@@ -42,10 +42,10 @@ def family_class(env: Any, module: str) -> type | None:
 
 
 def agreed(
-    measured: NDArray[np.float64], told: NDArray[np.float64], tolerance: NDArray[np.float64]
+    measured: NDArray[np.float64], asked: NDArray[np.float64], tolerance: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(d,) what was `told` where `measured` is no further from it than `tolerance`, else what was measured.
+    """(d,) what was `asked` for where `measured` is within `tolerance` of it, else what was measured.
 
     For physics in single precision, which cannot give a number back to the last digit.
     """
-    return np.where(np.abs(measured - told) <= tolerance, told, measured)
+    return np.where(np.abs(measured - asked) <= tolerance, asked, measured)
