@@ -8,8 +8,8 @@ import pytest
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.inputs import Integer, Real, Seed
-from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.input_changes import InputChanges, changed, read_changes
+from policyfuzz.environments.changed_start import changed
+from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
 from policyfuzz.environments.simulator import EnvironmentSlot
 
 

@@ -9,8 +9,7 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation, Rescal
 
 from policyfuzz.core.errors import TargetCodeError, UsageError
 from policyfuzz.core.inputs import InputSpace, Integer, Real
-from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.input_changes import InputChanges, read_changes
+from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
 from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept
 
 FAMILIES = [

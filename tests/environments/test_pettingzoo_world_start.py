@@ -7,7 +7,7 @@ pytest.importorskip("mpe2", reason="needs the extra pettingzoo")
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.environments.families.particle_worlds import CountsContacts, find_world_start
-from policyfuzz.environments.input_changes import read_changes
+from policyfuzz.environments.find_start import read_changes
 from policyfuzz.environments.pettingzoo import find_parallel_start
 from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept
 

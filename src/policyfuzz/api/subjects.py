@@ -39,7 +39,7 @@ def as_target(
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
     policy = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
-    said = {"oracle": _text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
+    said = {"oracle": _oracle_text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
     options = {**(options or {}), **{name: value for name, value in said.items() if value}}
     if isinstance(target, str):
         return _named(target, policy, options, trust, make_runner)
@@ -86,7 +86,7 @@ def _is_uri(policy: Any) -> bool:
     return isinstance(policy, str)
 
 
-def _text(oracle: Any) -> str:
+def _oracle_text(oracle: Any) -> str:
     if oracle is not None and not isinstance(oracle, str):
         raise UsageError(
             f"oracle is a {type(oracle).__name__}, expected text",

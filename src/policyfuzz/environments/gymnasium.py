@@ -20,8 +20,7 @@ from policyfuzz.environments.choices import (
     horizon_of,
     wrappers_of,
 )
-from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.input_changes import read_changes
+from policyfuzz.environments.find_start import find_start, read_changes
 from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.policies.loaded import Spaces
 

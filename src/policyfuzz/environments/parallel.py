@@ -15,7 +15,6 @@ from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.environments.simulator import ActionsReader, GymSimulator, RenderedGymSimulator
 from policyfuzz.environments.spaces import (
-    Observations,
     ObservationTable,
     StepTable,
     as_number,
@@ -77,7 +76,7 @@ class Agents:
         ]
 
 
-class JointObservations:
+class JointObservations(ObservationTable):
     """Observations of all agents of m episodes; those of agents that are not there are zero."""
 
     def __init__(self, agents: Agents) -> None:
@@ -88,10 +87,7 @@ class JointObservations:
         self._columns = {agent: column for column, agent in enumerate(agents.ids)}
         self._tables = {name: ObservationTable(space) for name, space in pairs}
         joint = spaces.Dict({"agents": spaces.Dict(pairs), "alive": spaces.MultiBinary(len(agents))})
-        self._whole = ObservationTable(joint)
-
-    def empty(self, count: int) -> NDArray[Any]:
-        return self._whole.empty(count)
+        super().__init__(joint)
 
     def put(self, table: NDArray[Any], row: int, observation: Any) -> None:
         """Write `observation`, agent to what it sees, and note that these agents are alive."""
@@ -108,12 +104,6 @@ class JointObservations:
         """Note that `agent` will not act any more, though it saw how it ended."""
         if agent in self._columns:
             table["alive"][row, self._columns[agent]] = 0
-
-    def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
-        return self._whole.states(table)
-
-    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
-        return self._whole.is_broken(table, may_be_infinite)
 
     def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
         """(m,) True where what an agent that is alive sees is not in its space."""
@@ -157,7 +147,7 @@ class ParallelSimulator(GymSimulator):
         self._reward, self._cut_after = reward, cut_after
         super().__init__(make, start, info_keys, **settings)
 
-    def _readers(self, env: Any) -> tuple[Observations, ActionsReader]:
+    def _readers(self, env: Any) -> tuple[ObservationTable, ActionsReader]:
         self._agents = Agents.of(env)
         self._joint = JointObservations(self._agents)
         return self._joint, self._agents.read_actions

@@ -13,6 +13,7 @@ from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError,
 from policyfuzz.core.names import IN_MEMORY, check_options, choice
 from policyfuzz.core.target import MakeRunner, Runner, Target
 from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target
+from policyfuzz.environments.changed_start import changed
 from policyfuzz.environments.choices import (
     environment_arguments,
     frames_per_second,
@@ -25,8 +26,7 @@ from policyfuzz.environments.families.particle_worlds import (
     find_world_start,
     is_particle_world,
 )
-from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.input_changes import InputChanges, changed, read_changes
+from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
 from policyfuzz.environments.joint_policy import load_joint_policy, random_policy
 from policyfuzz.environments.parallel import (
     REWARDS,

@@ -24,7 +24,7 @@ from policyfuzz.core.interfaces import (
     Frame,
     traceback_text,
 )
-from policyfuzz.environments.spaces import ActionReader, Observations, ObservationTable, StepTable
+from policyfuzz.environments.spaces import ActionReader, ObservationTable, StepTable
 from policyfuzz.environments.starts import FirstObservation, Start
 
 #: Words of a failing renderer that tell that OpenGL is not there.
@@ -161,7 +161,7 @@ class GymSimulator:
                 try:
                     slot = self._slots[row]
                     assert slot is not None
-                    table.put(position, *_five(slot.env.step(action)), self._info_keys)
+                    table.put(position, *_checked_step(slot.env.step(action)), self._info_keys)
                 except PolicyFuzzError:
                     raise
                 except (Exception, SystemExit) as error:
@@ -169,7 +169,7 @@ class GymSimulator:
                 self._watchdog.beats += 1
         return self._frame(table, rows)
 
-    def _readers(self, env: Any) -> tuple[Observations, ActionsReader]:
+    def _readers(self, env: Any) -> tuple[ObservationTable, ActionsReader]:
         """What keeps observations of such environments, and what reads actions for them."""
         return ObservationTable(env.observation_space), ActionReader(env.action_space)
 
@@ -181,10 +181,10 @@ class GymSimulator:
         slot = self._slots[row]
         if slot is None or self._is_fresh:
             self._throw_away(row)
-            slot = self._slots[row] = EnvironmentSlot(self._made(), self._start)
+            slot = self._slots[row] = EnvironmentSlot(self._make_another(), self._start)
         return slot
 
-    def _made(self) -> Any:
+    def _make_another(self) -> Any:
         """A further environment. One has been made before, so what goes wrong now costs one episode."""
         try:
             return self._make()
@@ -232,8 +232,8 @@ class GymSimulator:
         )
 
 
-def _five(result: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What a step gave, if it is what Gymnasium's gives."""
+def _checked_step(result: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What a step gave, if it is the five values of Gymnasium."""
     if len(result) != 5:
         raise ValueError(
             f"step gave {len(result)} values, expected 5: observation, reward, terminated, truncated, info"
@@ -269,14 +269,14 @@ def picture_of(env: Any) -> NDArray[np.uint8]:
         picture = env.render()
     except Exception as error:  # every renderer has its own
         text = f"{type(error).__name__}: {error}"
-        raise CannotRender(f"the environment cannot draw itself: {text}", _hint(text)) from error
+        raise CannotRender(f"the environment cannot draw itself: {text}", _render_hint(text)) from error
     pixels = np.asarray(picture)
     if pixels.dtype.kind not in "biuf":
         raise CannotRender(f"the environment cannot draw itself: render() gave {type(picture).__name__}")
     return pixels
 
 
-def _hint(text: str) -> str:
+def _render_hint(text: str) -> str:
     if any(word in text for word in _OPENGL):
         return (
             "MuJoCo draws without a screen by EGL or OSMesa: install libegl1 and libgl1-mesa-dri,"

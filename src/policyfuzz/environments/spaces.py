@@ -1,7 +1,7 @@
 """Arrays of what many environments take and give in a step: actions, observations, rewards, signals."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,30 +69,6 @@ def row_type(space: Any) -> np.dtype[Any]:
     return np.dtype(object)
 
 
-class Observations(Protocol):
-    """Keeps observations of m episodes in one array, and tells about them."""
-
-    def empty(self, count: int) -> NDArray[Any]:
-        """An array for `count` observations, all zero."""
-        ...
-
-    def put(self, table: NDArray[Any], row: int, observation: Any) -> None:
-        """Write `observation` into `table`; refuse one that is not of this space's shape."""
-        ...
-
-    def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
-        """(m, k) the observations as numbers for the density."""
-        ...
-
-    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
-        """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""
-        ...
-
-    def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
-        """(m,) True where an observation is not in its space."""
-        ...
-
-
 class ObservationTable:
     """Puts single observations of `space` into arrays of m of them, and tells about those."""
 
@@ -145,7 +121,7 @@ class ObservationTable:
 class StepTable:
     """What m environments gave in one step."""
 
-    def __init__(self, count: int, observations: Observations, signals: Sequence[str]) -> None:
+    def __init__(self, count: int, observations: ObservationTable, signals: Sequence[str]) -> None:
         self._table = observations
         self.observations = observations.empty(count)
         self.signals = np.zeros((count, len(signals)))

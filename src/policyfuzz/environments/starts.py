@@ -29,6 +29,10 @@ from policyfuzz.core.inputs import Dimension, InputSpace, Integer, Real, Seed
 
 #: What `env.reset` returns: observation and info.
 FirstObservation = tuple[Any, dict[str, Any]]
+#: The `reset` method of an environment.
+Reset = Callable[..., FirstObservation]
+#: (d,) the values of an input, or (n, d) of several.
+Values = NDArray[np.float64]
 
 
 class Start(Protocol):
@@ -54,9 +58,7 @@ class Start(Protocol):
         """What usually counts as a crash here, in the words of `oracles.language`; None if unknown."""
         ...
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         """Start an episode of `env` at `values` (d,), and return what its own reset would.
 
         `env` is the innermost environment, and `reset` its own method: wrappers are outside of this and
@@ -78,9 +80,7 @@ class SeedStart:
     oracle: ClassVar[str | None] = None
     inputs: ClassVar[InputSpace] = InputSpace((Seed("seed"),))
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         return reset(seed=int(values[0]))
 
     def read(self, env: Any) -> NDArray[np.float64]:
@@ -119,9 +119,7 @@ class OptionsStart:
     def inputs(self) -> InputSpace:
         return InputSpace(tuple(dimension for option in self.options for dimension in option.dimensions))
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         options = dict(self.constants)
         for option, part in zip(self.options, self._parts(values), strict=True):
             options[option.name] = option.make(part)
@@ -246,9 +244,7 @@ class UsersStart:
         solvable = getattr(self.written, "solvable", None)
         return solvable
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         first: FirstObservation = self.written.begin(env, reset, values, seed)
         return first
 

@@ -7,11 +7,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import Choice, InputSpace, Real
-from policyfuzz.environments.families.own_reset import agreed, answered_draws, family_class, overridden
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.families import agreed, answered_draws, family_class, overridden
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 MODULE = "gymnasium.envs.box2d.bipedal_walker"
 OBSTACLES = ("stump", "stairs", "pit")
@@ -27,8 +26,6 @@ _BESIDE = 4.0
 #: Momentum after the first step tells the push to this share of its range: by then the feet rub the ground,
 #: which takes or gives up to 0.07 of 10 N.
 _PRECISION = 1e-2
-
-Values = NDArray[np.float64]
 
 
 def find(env: Any) -> "ObstacleStart | PushStart | None":
@@ -86,9 +83,7 @@ class ObstacleStart:
     oracle = _FALL
     inputs = OBSTACLE_INPUTS
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         obstacles: list[int] = values.astype(np.int64).tolist()
         return _begin(env, reset, lambda generator: ScriptedTypes(obstacles, generator), seed)
 
@@ -112,9 +107,7 @@ class PushStart:
     label = "first push of the hull; the ground comes from the seed"
     oracle = _FALL
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         self._asked[env] = values.copy()
         push, push_range = float(values[0]), self.constants.INITIAL_RANDOM
         return _begin(env, reset, lambda generator: _ScriptedPush(push, push_range, generator), seed)
@@ -127,7 +120,7 @@ class PushStart:
 
 def _begin(
     env: Any,
-    reset: Callable[..., FirstObservation],
+    reset: Reset,
     answering: Callable[[np.random.Generator], Any],
     seed: int,
 ) -> FirstObservation:

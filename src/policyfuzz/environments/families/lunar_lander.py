@@ -2,17 +2,16 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.environments.families.own_reset import agreed, answered_draws, family_class, overridden
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.families import agreed, answered_draws, family_class, overridden
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 MODULE = "gymnasium.envs.box2d.lunar_lander"
 #: Heights that a reset draws; it then levels those around the pad, and the ground is their moving mean.
@@ -24,8 +23,6 @@ _SMOOTHING = 0.33
 _ASIDE, _UP, _TILT = 2.0, 1.0, 0.3
 #: What Box2D gives back is right to this share of a range.
 _PRECISION = 1e-5
-
-Values = NDArray[np.float64]
 
 
 def find(env: Any) -> "LanderStart | None":
@@ -50,9 +47,7 @@ class LanderStart:
     #: The environment takes 100 points for a crash or for leaving the field, and for nothing else.
     oracle = "reward<=-99.5 as crash"
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         constants, own = self.constants, type(env)
         poses: list[Values] = []
 

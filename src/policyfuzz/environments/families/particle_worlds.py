@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: The key of info under which each agent finds the number of others that it touches.
 COLLISIONS = "collisions"
@@ -68,9 +68,7 @@ class WorldStart:
     way: ClassVar[str] = "state"
     oracle: ClassVar[str | None] = None
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         first = reset(seed=seed)
         everything = env.world.entities
         for place, position in zip(self.entities, values.reshape(-1, 2), strict=True):
