@@ -237,7 +237,6 @@ def test_own_code_makes_the_policy(own_module):
     driver = find_driver("py:my_driver:make")
     np.testing.assert_array_equal(driver.make().act(np.zeros((1, 17)), np.zeros(1)), [[0.5, 0.0, 0.0]])
     assert driver.uri == "py:my_driver:make"
-    assert not driver.drives_itself
 
 
 def test_own_code_may_be_a_file(tmp_path, monkeypatch):

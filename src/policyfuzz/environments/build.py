@@ -1,5 +1,6 @@
 """From environment objects of any kind and a policy to a target: the one builder."""
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -64,7 +65,7 @@ def build_target(
     `make_runner` runs the nominal episodes that a default oracle is chosen from.
     """
     # what the factories use are names of their own, so that workers are sent nothing else of the source
-    start, horizon = source.start, source.limit or LIMITLESS
+    start, horizon = source.start, LIMITLESS if source.limit is None else source.limit
     simulator, film_simulator = source.simulator, source.film_simulator
     settings = {**simulator_settings(options), **source.settings}
 
@@ -130,3 +131,18 @@ def policy_for(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:
     from policyfuzz.environments.live import live_policy
 
     return live_policy(policy, spaces)
+
+
+def environment_arguments(options: Mapping[str, str]) -> dict[str, Any]:
+    """What `env.NAME` options say, as the Python values that they look like."""
+    return {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")}
+
+
+def literal(text: str) -> Any:
+    """`text` as the Python value that it looks like, else as text; true and false count too."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

@@ -1,6 +1,5 @@
-"""What the options of gym: and pettingzoo: names say, and the defaults where they say nothing."""
+"""What is chosen for targets of environment objects where the user is silent, and what options say."""
 
-import ast
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,21 +34,6 @@ def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalE
         return start.oracle, "what goes wrong in this kind of environment"
     chosen = default_oracle(_runnable(nominal()))
     return chosen.text, chosen.reason
-
-
-def environment_arguments(options: Mapping[str, str]) -> dict[str, Any]:
-    """What `env.NAME` options say, as the Python values that they look like."""
-    return {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")}
-
-
-def literal(text: str) -> Any:
-    """`text` as the Python value that it looks like, else as text; true and false count too."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def horizon_of(options: Mapping[str, str]) -> int | None:

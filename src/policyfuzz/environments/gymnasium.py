@@ -13,13 +13,14 @@ from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, TargetCodeErro
 from policyfuzz.core.extras import install_hint
 from policyfuzz.core.names import IN_MEMORY, check_options, choice
 from policyfuzz.core.target import MakeRunner, Runner, Target
-from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target, policy_for
-from policyfuzz.environments.choices import (
+from policyfuzz.environments.build import (
+    EnvironmentSource,
+    MakeEnv,
+    build_target,
     environment_arguments,
-    frames_per_second,
-    horizon_of,
-    wrappers_of,
+    policy_for,
 )
+from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of
 from policyfuzz.environments.find_start import find_start, read_changes
 from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.policies.loaded import Spaces

@@ -12,14 +12,9 @@ from policyfuzz.core.code_files import absolute_name, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 from policyfuzz.core.names import IN_MEMORY, check_options, choice
 from policyfuzz.core.target import MakeRunner, Runner, Target
-from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target
+from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target, environment_arguments
 from policyfuzz.environments.changed_start import changed
-from policyfuzz.environments.choices import (
-    environment_arguments,
-    frames_per_second,
-    horizon_of,
-    wrappers_of,
-)
+from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of
 from policyfuzz.environments.families.particle_worlds import (
     COLLISIONS,
     CountsContacts,

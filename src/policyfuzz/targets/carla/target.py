@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
+from policyfuzz.policies.loaded import LoadedPolicy
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz import read_npz
 from policyfuzz.policies.python_calls import is_protocol
@@ -42,10 +42,11 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     driver = find_driver(policy)
     roads = RoadMap.read(str(settings.map_file or settings.town), _map_text(settings))
     simulator = CarlaSimulator if settings.camera is None else FilmedCarlaSimulator
+    drives_itself = driver.uri == AUTOPILOT  # the traffic manager drives, and actions are ignored
     return Target(
         name=target_name(options),
         inputs=input_space(roads, settings.vehicles),
-        simulator=lambda: simulator(settings, roads, driver.drives_itself),
+        simulator=lambda: simulator(settings, roads, drives_itself),
         policy=driver.make,
         oracle=Below("impulse_margin", 0.0, kind="collision"),
         horizon=settings.horizon,
@@ -73,17 +74,6 @@ def _read(file: Path) -> str:
         raise UsageError(f"cannot read map {file}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """A policy and where it came from."""
-
-    make: Callable[[], Policy]
-    name: str
-    uri: str
-    sha256: str
-    drives_itself: bool = False  #: the traffic manager drives, and actions are not looked at
-
-
 class IdlePolicy:
     """Gives actions that are ignored."""
 
@@ -106,13 +96,13 @@ class NetworkPolicy:
         return self._bank(states, np.zeros(len(rows), np.int64))
 
 
-def find_driver(uri: str | None) -> Driver:
+def find_driver(uri: str | None) -> LoadedPolicy:
     """The driver that `uri` names."""
     if uri is None:
         raise PolicyError("carla comes without a model of its own", hint=_WAYS)
     if uri == AUTOPILOT:
         digest = hashlib.sha256(uri.encode()).hexdigest()
-        return Driver(IdlePolicy, "CARLA's autopilot", uri, digest, drives_itself=True)
+        return LoadedPolicy(IdlePolicy, "CARLA's autopilot", uri, digest)
     if uri.startswith("carla:"):
         return _network(Path(uri.removeprefix("carla:")).expanduser().resolve())
     scheme, _, rest = uri.partition(":")
@@ -121,18 +111,18 @@ def find_driver(uri: str | None) -> Driver:
     return _own_code(rest)
 
 
-def _network(file: Path) -> Driver:
+def _network(file: Path) -> LoadedPolicy:
     bank = read_npz(file).check_shape(file.name, 1, len(STATE), (3,), _WAYS)
     uri = f"carla:{file}"
-    return Driver(lambda: NetworkPolicy(bank), uri, uri, bank.sha256)
+    return LoadedPolicy(lambda: NetworkPolicy(bank), uri, uri, bank.sha256)
 
 
-def _own_code(place: str) -> Driver:
+def _own_code(place: str) -> LoadedPolicy:
     """The driver that the user's own function at `place` makes."""
     source = find_code(place, "policy", "py:", PolicyError)
     uri = f"py:{source.place}"
     digest = Address("py", place, {}).sha256(*source.contents)
-    return Driver(lambda: _made(uri, source.thing), uri, uri, digest)
+    return LoadedPolicy(lambda: _made(uri, source.thing), uri, uri, digest)
 
 
 def _made(uri: str, make: Callable[[], Any]) -> Policy:

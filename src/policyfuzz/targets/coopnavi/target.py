@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.core.names import choice, number, policy_path
+from policyfuzz.core.names import choice, joined, number, policy_path
 from policyfuzz.core.oracle import Composable
 from policyfuzz.core.target import Target
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
@@ -98,5 +98,4 @@ def _inputs(moves_landmarks: bool) -> InputSpace:
 def _name(chosen: tuple[object, ...]) -> str:
     """The target's name with all options that are not as usual."""
     pairs = zip(_USUAL.items(), chosen, strict=True)
-    unusual = [f"{option}={value}" for (option, usual), value in pairs if value != usual]
-    return f"coopnavi:{','.join(unusual)}" if unusual else "coopnavi"
+    return joined("coopnavi", {option: str(value) for (option, usual), value in pairs if value != usual})
