@@ -16,7 +16,7 @@ from gymnasium.envs.box2d import bipedal_walker  # noqa: E402
 
 from policyfuzz.core.inputs import Choice  # noqa: E402
 from policyfuzz.environments.families.bipedal_walker import find  # noqa: E402
-from policyfuzz.environments.simulator import Seat, StateNotKept  # noqa: E402
+from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept  # noqa: E402
 from policyfuzz.targets.bipedal.terrain import lay_course  # noqa: E402
 from policyfuzz.targets.bipedal.walkers import Walker  # noqa: E402
 
@@ -30,7 +30,7 @@ def make(name, **options):
 
 def seated(name, **options):
     env = make(name, **options)
-    return Seat(env, find(env.unwrapped))
+    return EnvironmentSlot(env, find(env.unwrapped))
 
 
 def draws(name, count, seed=0):
@@ -42,14 +42,14 @@ def stagger(step):
     return np.sin(np.array([1.0, 1.7, 2.3, 3.1]) * (step + 1)).astype(np.float32)
 
 
-def walk(seat, values, seed, action=stagger, *, films=False, steps=150):
+def walk(slot, values, seed, action=stagger, *, films=False, steps=150):
     """What is seen and got, as bytes, and the last reward."""
-    seen = [seat.reset(values, seed)[0].tobytes()]
+    seen = [slot.reset(values, seed)[0].tobytes()]
     for step in range(steps):
-        observation, reward, terminated, _, _ = seat.env.step(action(step))
+        observation, reward, terminated, _, _ = slot.env.step(action(step))
         seen.append(observation.tobytes() + np.float64(reward).tobytes())
         if films:
-            seat.env.render()
+            slot.env.render()
         if terminated:
             break
     return b"".join(seen), reward
@@ -138,12 +138,12 @@ def test_episodes_are_the_same_on_a_fresh_and_on_a_used_environment(name):
 
 @pytest.mark.parametrize("name", IDS)
 def test_another_seed_is_another_ground(name):
-    seat = seated(name)
+    slot = seated(name)
     values = draws(name, 1)[0]
-    seat.reset(values, 1)
-    ground = list(seat.env.unwrapped.terrain_y)
-    seat.reset(values, 2)
-    assert list(seat.env.unwrapped.terrain_y) != ground
+    slot.reset(values, 1)
+    ground = list(slot.env.unwrapped.terrain_y)
+    slot.reset(values, 2)
+    assert list(slot.env.unwrapped.terrain_y) != ground
 
 
 def test_episodes_are_the_same_in_another_process():
@@ -162,9 +162,9 @@ def test_episodes_are_the_same_in_another_process():
 @pytest.mark.parametrize("name", IDS)
 def test_wrappers_see_the_start(name):
     env = gymnasium.wrappers.TransformObservation(make(name), lambda seen: 2 * seen, None)
-    seat = Seat(env, find(env.unwrapped))
+    slot = EnvironmentSlot(env, find(env.unwrapped))
     values = draws(name, 1)[0]
-    np.testing.assert_array_equal(seat.reset(values, 4)[0], 2 * seated(name).reset(values, 4)[0])
+    np.testing.assert_array_equal(slot.reset(values, 4)[0], 2 * seated(name).reset(values, 4)[0])
 
 
 @pytest.mark.parametrize("name", IDS)

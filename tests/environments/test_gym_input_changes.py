@@ -8,9 +8,9 @@ import pytest
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.inputs import Integer, Real, Seed
-from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.input_changes import InputChanges, changed, read_changes
-from policyfuzz.environments.simulator import Seat
+from policyfuzz.environments.changed_start import changed
+from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
+from policyfuzz.environments.simulator import EnvironmentSlot
 
 
 def start_of(name, changes=""):
@@ -87,7 +87,7 @@ def test_fixed_dimension_disappears_from_the_input_and_is_set():
     start = find_start(env, read_changes("x=0.25;theta_dot=0..0"))
     assert start.inputs.names == ("x_dot", "theta")
     assert start.label.endswith("x = 0.25; theta_dot = 0")
-    observation, _ = Seat(env, start).reset(np.array([0.5, -0.1]), 0)
+    observation, _ = EnvironmentSlot(env, start).reset(np.array([0.5, -0.1]), 0)
     np.testing.assert_array_equal(observation, np.array([0.25, 0.5, -0.1, 0], np.float32))
     np.testing.assert_array_equal(start.read(env.unwrapped), [0.5, -0.1])
     assert start.oracle == "terminated"
@@ -114,7 +114,7 @@ def test_option_of_a_choice_is_fixed_by_its_name():
         "blue",
     ]
     assert start.solvable(inputs).all()
-    Seat(env, start).reset(np.array([2.0, 3.0, 0.0]), 0)
+    EnvironmentSlot(env, start).reset(np.array([2.0, 3.0, 0.0]), 0)
     assert tuple(env.unwrapped.decode(env.unwrapped.s)) == (2, 3, 1, 0)
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("Box2D", reason="LunarLander needs Box2D")
 from gymnasium.envs.box2d import lunar_lander  # noqa: E402
 
 from policyfuzz.environments.families.lunar_lander import find  # noqa: E402
-from policyfuzz.environments.simulator import Seat, StateNotKept  # noqa: E402
+from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept  # noqa: E402
 
 FREE = [0, 1, 2, 8, 9, 10, 11]
 KINDS = [{}, {"continuous": True}, {"enable_wind": True, "wind_power": 20.0, "turbulence_power": 2.0}]
@@ -27,7 +27,7 @@ def make(**options):
 
 def seated(**options):
     env = make(**options)
-    return Seat(env, find(env.unwrapped))
+    return EnvironmentSlot(env, find(env.unwrapped))
 
 
 def draws(count, seed=0):
@@ -58,15 +58,15 @@ def control(observation):
     return 0 if abs(turn) <= 0.05 else 3 if turn < 0 else 1
 
 
-def fly(seat, values, seed, policy=control, *, films=False):
+def fly(slot, values, seed, policy=control, *, films=False):
     """What the policy sees and gets, as bytes, and the last reward."""
-    observation = seat.reset(values, seed)[0]
+    observation = slot.reset(values, seed)[0]
     seen = [observation.tobytes()]
     for _ in range(1000):
-        observation, reward, terminated, truncated, _ = seat.env.step(policy(observation))
+        observation, reward, terminated, truncated, _ = slot.env.step(policy(observation))
         seen.append(observation.tobytes() + np.float64(reward).tobytes())
         if films:
-            seat.env.render()
+            slot.env.render()
         if terminated or truncated:
             break
     return b"".join(seen), reward
@@ -177,10 +177,10 @@ def test_episodes_are_the_same_in_another_process():
 
 def test_wrappers_see_the_start():
     env = gymnasium.wrappers.TransformObservation(make(), lambda seen: 2 * seen, None)
-    seat = Seat(env, find(env.unwrapped))
+    slot = EnvironmentSlot(env, find(env.unwrapped))
     values = draws(1)[0]
     plain = seated().reset(values, 4)[0]
-    np.testing.assert_array_equal(seat.reset(values, 4)[0], 2 * plain)
+    np.testing.assert_array_equal(slot.reset(values, 4)[0], 2 * plain)
 
 
 def test_a_lander_without_engines_crashes_and_a_controlled_one_lands():
@@ -190,8 +190,8 @@ def test_a_lander_without_engines_crashes_and_a_controlled_one_lands():
 
 
 def test_a_controller_lands_from_nearly_all_starts():
-    seat = seated()
-    landed = [fly(seat, values, seed)[1] == 100 for seed, values in enumerate(draws(40, seed=9))]
+    slot = seated()
+    landed = [fly(slot, values, seed)[1] == 100 for seed, values in enumerate(draws(40, seed=9))]
     assert np.mean(landed) >= 0.95
 
 
@@ -224,8 +224,8 @@ def test_a_film_is_the_same_episode(monkeypatch):
 
 
 def test_continuous_landers_repeat():
-    seat = seated(continuous=True)
+    slot = seated(continuous=True)
     values = draws(1)[0]
-    first = fly(seat, values, 1, thrust)
-    fly(seat, draws(2)[1], 2, thrust)
-    assert fly(seat, values, 1, thrust) == first
+    first = fly(slot, values, 1, thrust)
+    fly(slot, draws(2)[1], 2, thrust)
+    assert fly(slot, values, 1, thrust) == first

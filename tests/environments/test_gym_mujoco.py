@@ -15,7 +15,7 @@ from gymnasium.envs.mujoco import MujocoEnv  # noqa: E402
 
 from policyfuzz.environments.families.mujoco import find  # noqa: E402
 from policyfuzz.environments.families.mujoco_joints import Part  # noqa: E402
-from policyfuzz.environments.simulator import Seat  # noqa: E402
+from policyfuzz.environments.simulator import EnvironmentSlot  # noqa: E402
 
 IDS = [
     f"{name}-v5"
@@ -42,7 +42,7 @@ def make(name, **options):
 
 def seated(name, **options):
     env = make(name, **options)
-    return Seat(env, find(env.unwrapped))
+    return EnvironmentSlot(env, find(env.unwrapped))
 
 
 def draws(start, count, seed=0):
@@ -60,28 +60,28 @@ def initial(start, **changed):
     return row
 
 
-def thrash(seat, values, seed, *, steps=25, films=False):
+def thrash(slot, values, seed, *, steps=25, films=False):
     """What is seen and got under wild actions, and what the solver remembers, as bytes."""
-    space = seat.env.action_space
-    seen = [np.asarray(seat.reset(values, seed)[0]).tobytes()]
-    base = seat.env.unwrapped
+    space = slot.env.action_space
+    seen = [np.asarray(slot.reset(values, seed)[0]).tobytes()]
+    base = slot.env.unwrapped
     for step in range(steps):
         wave = np.sin((step + 1) * np.arange(1, 1 + space.shape[0]))
         action = (space.low + (wave + 1) / 2 * (space.high - space.low)).astype(np.float32)
-        observation, reward, terminated, _, _ = seat.env.step(action)
+        observation, reward, terminated, _, _ = slot.env.step(action)
         seen += [observation.tobytes(), np.float64(reward).tobytes(), base.data.qacc_warmstart.tobytes()]
         if films:
-            seat.env.render()
+            slot.env.render()
         if terminated:
             break
     return b"".join(seen)
 
 
-def falls(seat, values, steps):
+def falls(slot, values, steps):
     """True where an episode without any action ends."""
-    seat.reset(values, 0)
-    idle = np.zeros(seat.env.action_space.shape, np.float32)
-    return any(seat.env.step(idle)[2] for _ in range(steps))
+    slot.reset(values, 0)
+    idle = np.zeros(slot.env.action_space.shape, np.float32)
+    return any(slot.env.step(idle)[2] for _ in range(steps))
 
 
 def test_only_mujoco_environments_have_a_start_here():
@@ -140,7 +140,7 @@ def test_wrappers_see_the_start():
     start = find(env.unwrapped)
     values = draws(start, 1)[0]
     plain = seated("Hopper-v5").reset(values, 4)[0]
-    np.testing.assert_array_equal(Seat(env, start).reset(values, 4)[0], 2 * plain)
+    np.testing.assert_array_equal(EnvironmentSlot(env, start).reset(values, 4)[0], 2 * plain)
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -239,18 +239,18 @@ def test_there_is_no_oracle_where_the_rule_is_switched_off():
     ],
 )
 def test_what_is_shoved_falls_and_what_is_not_stands(name, shove, steps):
-    seat = seated(name)
-    start = find(seat.env.unwrapped)
-    assert falls(seat, initial(start, **shove), steps)
-    assert not falls(seat, initial(start), steps)
+    slot = seated(name)
+    start = find(slot.env.unwrapped)
+    assert falls(slot, initial(start, **shove), steps)
+    assert not falls(slot, initial(start), steps)
 
 
 @pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
 def test_older_versions_start_too():
-    seat = seated("Walker2d-v4")
-    start = find(seat.env.unwrapped)
+    slot = seated("Walker2d-v4")
+    start = find(slot.env.unwrapped)
     values = draws(start, 1)[0]
-    assert thrash(seat, values, 1) == thrash(seat, values, 1)
+    assert thrash(slot, values, 1) == thrash(slot, values, 1)
 
 
 _MODEL = """

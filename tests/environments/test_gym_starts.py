@@ -9,9 +9,8 @@ from gymnasium.wrappers import FlattenObservation, FrameStackObservation, Rescal
 
 from policyfuzz.core.errors import TargetCodeError, UsageError
 from policyfuzz.core.inputs import InputSpace, Integer, Real
-from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.input_changes import InputChanges, read_changes
-from policyfuzz.environments.simulator import Seat, StateNotKept
+from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
+from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept
 
 FAMILIES = [
     "CartPole-v1",
@@ -50,19 +49,19 @@ def drawn(start, count, seed=0):
     return inputs[start.inputs.is_valid(inputs)][:count]
 
 
-def episode(seat, values, seed, steps=30):
+def episode(slot, values, seed, steps=30):
     """Everything that an episode with random actions shows."""
-    observation, info = seat.reset(values, seed)
+    observation, info = slot.reset(values, seed)
     shown = [observation, info]
     actions = np.random.default_rng(seed)
     for _ in range(steps):
-        space = seat.env.action_space
+        space = slot.env.action_space
         action = (
             actions.integers(space.n)
             if isinstance(space, spaces.Discrete)
             else actions.uniform(-1, 1, space.shape)
         )
-        observation, reward, terminated, truncated, info = seat.env.step(action)
+        observation, reward, terminated, truncated, info = slot.env.step(action)
         shown += [observation, reward, terminated, truncated, info]
         if terminated or truncated:
             break
@@ -107,12 +106,12 @@ def test_first_observation_and_info_are_what_reset_may_give(name):
 
 def test_episode_is_the_same_on_a_fresh_and_on_a_used_environment(name):
     start = find_start(made(name))
-    used = Seat(made(name), start)
+    used = EnvironmentSlot(made(name), start)
     inputs = drawn(start, 6)
     first = [episode(used, values, 5) for values in inputs]
     again = [episode(used, values, 5) for values in inputs[::-1]][::-1]
     assert same(first, again)
-    assert same(first, [episode(Seat(made(name), start), values, 5) for values in inputs])
+    assert same(first, [episode(EnvironmentSlot(made(name), start), values, 5) for values in inputs])
     assert not all(same(first[0], other) for other in first[1:])
 
 
@@ -167,11 +166,11 @@ def test_wrappers_see_the_state_that_was_set(case):
     env = wrap(made(name))
     start = find_start(env)
     bare = made(name).unwrapped
-    seat = Seat(env, start)
+    slot = EnvironmentSlot(env, start)
     for values in drawn(start, 3):
         inner, _ = start.begin(bare, bare.reset, values, 2)
         expected = outermost(case, inner, bare.observation_space)
-        observation, _ = seat.reset(values, 2)
+        observation, _ = slot.reset(values, 2)
         np.testing.assert_allclose(np.asarray(observation), expected, rtol=1e-6)
         assert env.observation_space.contains(observation)
 
@@ -303,7 +302,7 @@ def test_option_that_an_environment_does_not_keep_is_noticed():
 
     env = Stubborn()
     with pytest.raises(StateNotKept, match=r"mass was set to 1\.5 and reads back as 1"):
-        Seat(env, find_start(env)).reset(np.array([1.5, 2.0]), 0)
+        EnvironmentSlot(env, find_start(env)).reset(np.array([1.5, 2.0]), 0)
 
 
 def test_options_in_metadata_are_whole_where_both_bounds_are():
@@ -402,7 +401,7 @@ class Tilted:
     start = find_start(env, read_changes(str(file)))
     assert isinstance(start.inputs, InputSpace)
     assert (start.way, start.oracle, start.solvable) == ("state", "terminated", None)
-    observation, _ = Seat(env, start).reset(np.array([0.05]), 0)
+    observation, _ = EnvironmentSlot(env, start).reset(np.array([0.05]), 0)
     np.testing.assert_array_equal(observation, np.array([0, 0, 0.05, 0], np.float32))
     file.write_text(
         file.read_text()

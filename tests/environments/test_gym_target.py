@@ -8,7 +8,7 @@ import pytest
 
 from policyfuzz import load_target
 from policyfuzz.core.target import Runner
-from policyfuzz.environments.gymnasium import literal
+from policyfuzz.environments.build import literal
 
 HERE = Path(__file__).parent
 ENVIRONMENTS, POLICIES = HERE / "gym_environments.py", HERE / "gym_policies.py"

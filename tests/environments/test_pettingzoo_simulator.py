@@ -50,7 +50,7 @@ def test_an_episode_lasts_until_its_last_agent_is_gone():
 def test_only_agents_that_are_left_are_asked_and_act():
     policy = Noting()
     _, simulator = run([213, 121], parts=[(policy, (0, 1, 2))])
-    first, second = (seat.env for seat in simulator._seats)
+    first, second = (slot.env for slot in simulator._slots)
     assert first.acted == [["guard_0", "miner_0", "miner_1"], ["guard_0", "miner_0"], ["guard_0"]]
     assert second.acted == [["guard_0", "miner_0", "miner_1"], ["miner_1"]]
     # three agents for each of two episodes, and all of them in one call a step

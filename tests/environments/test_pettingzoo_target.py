@@ -252,7 +252,7 @@ def test_an_environment_without_pictures_is_not_rendered():
 def test_only_a_film_is_drawn_and_it_shows_the_same_episode():
     target = load_target(f"{SPREAD}:oracle=info.collisions>1,horizon=8", SHARED)
     search, film = Runner(target), Runner(target.for_film())
-    assert search.simulator._seats[0].env.render_mode is None
+    assert search.simulator._slots[0].env.render_mode is None
     assert not hasattr(search.simulator, "render")
     inputs, seeds = episodes(target)
     pictures = []
@@ -295,7 +295,7 @@ class parallel_env(Mortals):
 """
     )
     target = load_target(f"pettingzoo:{tmp_path / 'cameras.py'}:oracle=terminated,horizon=5", WAIT)
-    assert target.simulator()._seats[0].env.render_mode == "rgb_array"
+    assert target.simulator()._slots[0].env.render_mode == "rgb_array"
     assert hasattr(target.for_film().simulator(), "render")
 
 

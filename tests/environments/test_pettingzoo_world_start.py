@@ -6,10 +6,10 @@ import pytest
 pytest.importorskip("mpe2", reason="needs the extra pettingzoo")
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.environments.find_start import find_parallel_start
-from policyfuzz.environments.input_changes import read_changes
-from policyfuzz.environments.particle_worlds import CountsContacts, find_world_start
-from policyfuzz.environments.simulator import Seat, StateNotKept
+from policyfuzz.environments.families.particle_worlds import CountsContacts, find_world_start
+from policyfuzz.environments.find_start import read_changes
+from policyfuzz.environments.pettingzoo import find_parallel_start
+from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept
 
 POSITIONED = (
     "collect_treasure_v1",
@@ -39,12 +39,12 @@ def drawn(start, count=1):
 def test_a_world_begins_where_it_is_told_and_shows_it(name):
     env = make(name)
     start = find_world_start(env.unwrapped)
-    seat = Seat(env, start)
+    slot = EnvironmentSlot(env, start)
     one, other = drawn(start, 2)
-    before, _ = seat.reset(one, 7)
+    before, _ = slot.reset(one, 7)
     np.testing.assert_array_equal(start.read(env.unwrapped), one)
-    after, _ = seat.reset(other, 7)
-    again, _ = seat.reset(one, 7)
+    after, _ = slot.reset(other, 7)
+    again, _ = slot.reset(one, 7)
     assert any((before[agent] != after[agent]).any() for agent in env.possible_agents)
     for agent in env.possible_agents:
         np.testing.assert_array_equal(before[agent], again[agent])
@@ -121,16 +121,16 @@ def test_a_world_that_does_not_stay_put_is_noticed():
         {"p_pos": property(lambda _: np.zeros(2), lambda *_: None)},
     )
     with pytest.raises(StateNotKept, match=r"agent_0\.x was set to"):
-        Seat(env, start).reset(drawn(start)[0], 0)
+        EnvironmentSlot(env, start).reset(drawn(start)[0], 0)
 
 
 def test_the_camera_sees_the_start_in_its_true_size():
     env = make("simple_spread_v3")
     start = find_world_start(env.unwrapped)
-    seat = Seat(env, start)
+    slot = EnvironmentSlot(env, start)
     ranges = set()
     for seed in range(3):
-        seat.reset(drawn(start)[0], seed)
+        slot.reset(drawn(start)[0], seed)
         ranges.add(float(env.unwrapped.original_cam_range))
     assert ranges == {float(np.abs(drawn(start)[0]).max())}
 

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from policyfuzz.environments.watchdog import NoAnswer, Watchdog
+from policyfuzz.environments.simulator import NoAnswer, Watchdog
 
 
 def spin(watchdog: Watchdog, beats: int) -> None:

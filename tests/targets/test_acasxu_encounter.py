@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from policyfuzz.core.rollout import rollout
 from policyfuzz.oracles import NONE, Below
 from policyfuzz.targets.acasxu import encounter
-from policyfuzz.targets.acasxu.simulator import EncounterSimulator
+from policyfuzz.targets.acasxu.encounter import EncounterSimulator
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)

@@ -10,7 +10,7 @@ pytest.importorskip("pygame", reason="needs the extra bipedal")
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker
 
 from policyfuzz import Runner, load_target
-from policyfuzz.targets.bipedal.camera import ToldTypes
+from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 
 
@@ -33,7 +33,7 @@ def walk(simulator, case, steps, look):
 
 def test_picture_equals_gymnasium_pixel_for_pixel(case):
     env = BipedalWalker(hardcore=True, render_mode="rgb_array")
-    env.np_random = ToldTypes(case[0][0].astype(int).tolist(), int(case[1][0]))
+    env.np_random = ScriptedTypes(case[0][0].astype(int).tolist(), int(case[1][0]))
     env.reset()
     simulator = WalkerSimulator()
     looks = []

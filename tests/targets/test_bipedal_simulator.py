@@ -10,7 +10,7 @@ from Box2D import b2World
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker
 
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.targets.bipedal.camera import ToldTypes
+from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 
 GOAL_X = 190 * 14 / 30
@@ -39,7 +39,7 @@ def cases(seed, count):
 def plain_env(row, seed):
     """gymnasium's own environment at the start of a case, and its first observation."""
     env = BipedalWalker(hardcore=True)
-    env.np_random = ToldTypes(row.astype(int).tolist(), int(seed))
+    env.np_random = ScriptedTypes(row.astype(int).tolist(), int(seed))
     return env, env.reset()[0]
 
 
@@ -113,7 +113,7 @@ def test_seed_and_its_own_types_give_the_course_of_gymnasium():
 def types_of(env, seed):
     """The first 15 obstacle types that gymnasium draws for a seed."""
 
-    class Listening(ToldTypes):
+    class Listening(ScriptedTypes):
         def integers(self, low, high):
             drawn = super().integers(low, high)
             if (low, high) == (1, 4):

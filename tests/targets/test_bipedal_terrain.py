@@ -11,7 +11,7 @@ pytest.importorskip("gymnasium", reason="needs the extra bipedal")
 from Box2D import b2, b2PolygonShape
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker
 
-from policyfuzz.targets.bipedal.camera import ToldTypes
+from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
 from policyfuzz.targets.bipedal.lidar import DIRECTIONS, MOST_BOXES, Surfaces
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, NAMED, OBSTACLES, lay_course
 
@@ -25,7 +25,7 @@ types = st.lists(st.integers(0, 2), min_size=NAMED, max_size=NAMED)
 def built(obstacles, seed):
     """gymnasium's environment after its own reset on this course."""
     env = BipedalWalker(hardcore=True)
-    env.np_random = ToldTypes(obstacles, seed)
+    env.np_random = ScriptedTypes(obstacles, seed)
     env.reset()
     return env
 

@@ -14,9 +14,8 @@ from policyfuzz.cli.main import exit_code
 from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz import write_npz
-from policyfuzz.targets.carla.policies import AUTOPILOT, find_driver
 from policyfuzz.targets.carla.server import ServerError, Settings, connect, parse_options, target_name
-from policyfuzz.targets.carla.target import make_target
+from policyfuzz.targets.carla.target import AUTOPILOT, find_driver, make_target
 from policyfuzz.targets.registry import load_target
 
 needs_carla = pytest.mark.skipif(find_spec("carla") is None, reason="needs the package carla")
@@ -238,7 +237,6 @@ def test_own_code_makes_the_policy(own_module):
     driver = find_driver("py:my_driver:make")
     np.testing.assert_array_equal(driver.make().act(np.zeros((1, 17)), np.zeros(1)), [[0.5, 0.0, 0.0]])
     assert driver.uri == "py:my_driver:make"
-    assert not driver.drives_itself
 
 
 def test_own_code_may_be_a_file(tmp_path, monkeypatch):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from policyfuzz.targets.coopnavi import layout, physics
+from policyfuzz.targets.coopnavi.layout import ASSIGNMENTS, SPEEDS, is_solvable, place_goals, steer
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
-from policyfuzz.targets.coopnavi.solvable import ASSIGNMENTS, SPEEDS, is_solvable, place_goals, steer
 
 AGENTS_FAR_AWAY = [-0.9, -0.9, 0.0, -0.9, 0.9, -0.9]
 

@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyfuzz.targets.driving.geometry import clearances, corners, rotated, seen_from
-from policyfuzz.targets.driving.scenario import VEHICLE_LENGTH, VEHICLE_WIDTH
+from policyfuzz.targets.driving.scenario import (
+    VEHICLE_LENGTH,
+    VEHICLE_WIDTH,
+    clearances,
+    corners,
+    rotated,
+    seen_from,
+)
 
 HERE = np.zeros(3)
 metres = st.floats(-30, 30)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from policyfuzz.targets.driving import scenario
-from policyfuzz.targets.driving.geometry import clearances
 from policyfuzz.targets.driving.roads import LANE_WIDTH, LANES, ROADS
+from policyfuzz.targets.driving.scenario import clearances
 
 EGO_LANE, EGO_SPEED = 1, 4
 CAR1_LANE, CAR1_AHEAD, CAR1_SPEED = 5, 6, 9

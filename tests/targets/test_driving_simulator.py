@@ -12,8 +12,8 @@ from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.rollout import rollout
 from policyfuzz.targets.driving import scenario
-from policyfuzz.targets.driving.geometry import clearances
 from policyfuzz.targets.driving.roads import LANES, ROADS
+from policyfuzz.targets.driving.scenario import clearances
 from policyfuzz.targets.driving.simulator import DrivingSimulator
 
 pytest.importorskip("metadrive")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.targets.acasxu.weights import read_nnet
+from policyfuzz.targets.acasxu.networks import read_nnet
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 

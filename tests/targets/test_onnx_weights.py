@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.targets.acasxu.weights import read_onnx
+from policyfuzz.targets.acasxu.networks import read_onnx
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402

@@ -11,7 +11,7 @@ from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.coopnavi import layout, physics
 from policyfuzz.targets.coopnavi.actors import act, actors_in
-from policyfuzz.targets.coopnavi.solvable import is_solvable
+from policyfuzz.targets.coopnavi.layout import is_solvable
 
 #: Colliding pair-steps that are still no crash.
 LIMIT = 5

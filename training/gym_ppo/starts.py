@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 
 from policyfuzz.environments.find_start import find_start
-from policyfuzz.environments.simulator import SEEDS, Seat
+from policyfuzz.environments.simulator import SEEDS, EnvironmentSlot
 from policyfuzz.environments.starts import FirstObservation
 
 
@@ -16,7 +16,7 @@ class DrawnStarts(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         start = find_start(env)
-        self._inputs, self._seat = start.inputs, Seat(env, start)
+        self._inputs, self._seat = start.inputs, EnvironmentSlot(env, start)
         self._rng = np.random.default_rng(0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> FirstObservation:

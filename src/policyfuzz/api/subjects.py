@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.names import joined, split_options
+from policyfuzz.core.names import IN_MEMORY, joined, split_options
 from policyfuzz.core.target import MakeRunner, Runner, Target
-from policyfuzz.environments.live import digest, label, live_environment, live_policy, plain_policy
-from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.targets.registry import ADAPTERS, IN_MEMORY, load_target
+from policyfuzz.environments.live import digest, label, live_environment, live_target, plain_policy
+from policyfuzz.targets.registry import ADAPTERS, load_target
 
 #: What to vary: text as for --input, a file, or bounds and values by name.
 Input = str | Path | Mapping[str, Any]
@@ -40,7 +39,7 @@ def as_target(
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
     policy = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
-    said = {"oracle": _text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
+    said = {"oracle": _oracle_text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
     options = {**(options or {}), **{name: value for name, value in said.items() if value}}
     if isinstance(target, str):
         return _named(target, policy, options, trust, make_runner)
@@ -48,47 +47,15 @@ def as_target(
         target = live_environment(target, horizon)
     if isinstance(target, Target):
         return _given(target, policy, options)
-    from policyfuzz.environments.gym_target import build_target
-
-    def load(spaces: Spaces) -> LoadedPolicy:
-        return _loaded(policy, spaces, trust)
-
-    built = build_target(f"{IN_MEMORY}:{target.name}", target, load, options, make_runner)
-    return built if _is_uri(policy) else replace(built, policy_uri=None)
+    return live_target(target, options, policy, trust, make_runner)
 
 
 def _named(name: str, policy: Any, options: dict[str, str], trust: bool, make_runner: MakeRunner) -> Target:
     base, own = split_options(name)
     whole = joined(base, own | options)
-    if policy is None or _is_uri(policy):
+    if policy is None or _is_uri(policy) or base.partition(":")[0] in ADAPTERS:
         return load_target(whole, policy, trust, make_runner)
-    kind, _, rest = base.partition(":")
-    if kind not in ADAPTERS or not rest:
-        return _given(load_target(whole, None, trust, make_runner), policy, {})
-    made = _gym_target if kind == "gym" else _pettingzoo_target
-    return replace(made(rest, policy, own | options, make_runner), policy_uri=None)
-
-
-def _gym_target(environment_id: str, policy: Any, options: dict[str, str], make_runner: MakeRunner) -> Target:
-    """The environment, acted in by a policy of this process."""
-    from policyfuzz.environments.gym_target import build_target, environment_of
-
-    environment = environment_of(environment_id, options)
-    base = f"{IN_MEMORY}:{environment_id}"
-    return build_target(base, environment, lambda spaces: live_policy(policy, spaces), options, make_runner)
-
-
-def _pettingzoo_target(
-    environment: str, policy: Any, options: dict[str, str], make_runner: MakeRunner
-) -> Target:
-    """The environment, whose agents all share a policy of this process."""
-    from policyfuzz.environments.joint_policy import shared_by_all
-    from policyfuzz.environments.pettingzoo_target import build_target
-
-    def load(agents: Any) -> Any:
-        return shared_by_all(agents, lambda spaces: live_policy(policy, spaces))
-
-    return build_target(f"{IN_MEMORY}:{environment}", environment, options, load, make_runner)
+    return _given(load_target(whole, None, trust, make_runner), policy, {})
 
 
 def _given(target: Target, policy: Any, options: dict[str, str]) -> Target:
@@ -115,21 +82,11 @@ def _given(target: Target, policy: Any, options: dict[str, str]) -> Target:
     )
 
 
-def _loaded(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:
-    from policyfuzz.policies.uri import load_policy
-
-    if policy is None:
-        raise UsageError(
-            "no policy was given", 'name one: policy="sb3:model.zip", or give a model or function'
-        )
-    return load_policy(policy, spaces, trust) if _is_uri(policy) else live_policy(policy, spaces)
-
-
 def _is_uri(policy: Any) -> bool:
     return isinstance(policy, str)
 
 
-def _text(oracle: Any) -> str:
+def _oracle_text(oracle: Any) -> str:
     if oracle is not None and not isinstance(oracle, str):
         raise UsageError(
             f"oracle is a {type(oracle).__name__}, expected text",

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.benchmarks.measurement import Measurement, Track
 from policyfuzz.core.target import Runner, Target
+from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.targets.bipedal.camera import ToldTypes
 from policyfuzz.targets.bipedal.networks import shipped_network
 from policyfuzz.targets.bipedal.walkers import package
 from policyfuzz.targets.registry import load_target
@@ -83,7 +83,7 @@ def _alone(target: Target, act: Act, inputs: NDArray[np.float64], seeds: NDArray
 
 def _plain_rewards(env: Any, act: Act, row: NDArray[np.float64], seed: int, horizon: int) -> list[float]:
     """Rewards of one episode of gymnasium's own environment."""
-    env.np_random = ToldTypes(row.astype(np.int64).tolist(), seed)
+    env.np_random = ScriptedTypes(row.astype(np.int64).tolist(), seed)
     observation, _ = env.reset()
     rewards = []
     for _ in range(horizon):

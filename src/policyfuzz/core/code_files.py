@@ -1,4 +1,4 @@
-"""The user's own code, MODULE:NAME or FILE.py:NAME: imported, hashed, and told about where it breaks."""
+"""The user's own code, MODULE:NAME or FILE.py:NAME: imported, hashed, and its errors explained."""
 
 import difflib
 import hashlib
@@ -27,13 +27,13 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Request:
     """What was asked for, for the reader of an error."""
 
     place: str
     what: str  #: "policy", "target"
     scheme: str  #: what stands before the place on a command line
-    failure: type[PolicyFuzzError]  #: what to raise where it cannot be had
+    failure: type[PolicyFuzzError]  #: what to raise if it cannot be loaded
 
     def __str__(self) -> str:
         return f"{self.what} {self.scheme + self.place!r}"
@@ -41,16 +41,16 @@ class _Asked:
 
 def find_code(place: str, what: str, scheme: str = "", failure: type[PolicyFuzzError] = UsageError) -> Source:
     """What `place` names: MODULE:NAME or FILE.py:NAME, where NAME may have dots."""
-    asked = _Asked(place, what, scheme, failure)
+    request = _Request(place, what, scheme, failure)
     where, _, name = place.rpartition(":")
     if not where or not all(part.isidentifier() for part in name.split(".")):
-        raise failure(f"{asked} names no function", _form(asked))
+        raise failure(f"{request} names no function", _form(request))
     if where.endswith(".py"):
         path = Path(where).expanduser().absolute()
-        module, content = _run_file(path, asked)
-        return Source(_attribute(module, name, path.name, asked), f"{path}:{name}", (content,))
-    module = _import(where, asked)
-    thing = _attribute(module, name, f"module {where!r}", asked)
+        module, content = _run_file(path, request)
+        return Source(_attribute(module, name, path.name, request), f"{path}:{name}", (content,))
+    module = _import(where, request)
+    thing = _attribute(module, name, f"module {where!r}", request)
     return Source(thing, place, _contents(module, thing, place))
 
 
@@ -61,7 +61,7 @@ def load_attribute(place: str, what: str) -> Any:
 
 def load_file(path: Path, what: str) -> ModuleType:
     """The module in the file at `path`."""
-    return _run_file(path.expanduser().absolute(), _Asked(str(path), what, "", UsageError))[0]
+    return _run_file(path.expanduser().absolute(), _Request(str(path), what, "", UsageError))[0]
 
 
 def code_digest(places: Iterable[str]) -> str:
@@ -91,8 +91,8 @@ def absolute_name(name: str) -> str:
     return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else name
 
 
-def _form(asked: _Asked) -> str:
-    place, scheme = asked.place, asked.scheme
+def _form(request: _Request) -> str:
+    place, scheme = request.place, request.scheme
     if place.endswith(".py"):
         return f"add the function: {scheme}{place}:FUNCTION"
     module, dot, name = place.rpartition(".")
@@ -101,13 +101,13 @@ def _form(asked: _Asked) -> str:
     return f"write {scheme}MODULE:FUNCTION or {scheme}FILE.py:FUNCTION"
 
 
-def _run_file(path: Path, asked: _Asked) -> tuple[ModuleType, bytes]:
+def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
     """The module in the file at `path`, and the bytes that were run."""
     if not path.is_file():
         names = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else ""
-        raise asked.failure(f"no file {str(path)!r} for {asked}", hint)
+        raise request.failure(f"no file {str(path)!r} for {request}", hint)
     content = path.read_bytes()
     # its own name might be that of an installed module; what was edited meanwhile is another module
     name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
@@ -115,13 +115,13 @@ def _run_file(path: Path, asked: _Asked) -> tuple[ModuleType, bytes]:
         return sys.modules[name], content
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:
-        raise asked.failure(f"{path} cannot be imported", "")
+        raise request.failure(f"{path} cannot be imported", "")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look their module up
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # what lies beside the file can be imported, now and later
     try:
-        with _told(asked):
+        with _explained_errors(request):
             # not by its loader, whose cache may be older than the bytes that are hashed
             exec(compile(content, str(path), "exec"), module.__dict__)
     except BaseException:
@@ -130,9 +130,9 @@ def _run_file(path: Path, asked: _Asked) -> tuple[ModuleType, bytes]:
     return module, content
 
 
-def _import(name: str, asked: _Asked) -> ModuleType:
+def _import(name: str, request: _Request) -> ModuleType:
     try:
-        with _told(asked):
+        with _explained_errors(request):
             return importlib.import_module(name)
     except PolicyFuzzError as error:
         cause = error.__cause__
@@ -140,11 +140,11 @@ def _import(name: str, asked: _Asked) -> ModuleType:
             raise
         hint = "is the module in this folder or on PYTHONPATH?"
         if Path(f"{name}.py").is_file():
-            hint = f"did you mean {asked.scheme}{name}.py:{asked.place.rpartition(':')[2]}?"
-        raise asked.failure(f"cannot load {asked}: {cause}", hint) from cause
+            hint = f"did you mean {request.scheme}{name}.py:{request.place.rpartition(':')[2]}?"
+        raise request.failure(f"cannot load {request}: {cause}", hint) from cause
 
 
-def _attribute(module: ModuleType, name: str, where: str, asked: _Asked) -> Any:
+def _attribute(module: ModuleType, name: str, where: str, request: _Request) -> Any:
     thing: Any = module
     for part in name.split("."):
         if not hasattr(thing, part):
@@ -153,7 +153,7 @@ def _attribute(module: ModuleType, name: str, where: str, asked: _Asked) -> Any:
             ]
             close = difflib.get_close_matches(part, known, n=1, cutoff=0.5)
             hint = f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(known) or 'no functions'}"
-            raise asked.failure(f"{where} has no {name!r}, asked for by {asked}", hint)
+            raise request.failure(f"{where} has no {name!r}, asked for by {request}", hint)
         thing = getattr(thing, part)
     return thing
 
@@ -169,21 +169,21 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
 
 
 @contextmanager
-def _told(asked: _Asked) -> Iterator[None]:
+def _explained_errors(request: _Request) -> Iterator[None]:
     """Say which line of the user's it was that failed."""
-    kind = TargetCodeError if asked.failure is UsageError else asked.failure
+    kind = TargetCodeError if request.failure is UsageError else request.failure
     try:
         yield
     except PolicyFuzzError:
         raise
     except SystemExit as error:
         raise kind(
-            f"cannot load {asked}: it ends the program while it is imported",
+            f"cannot load {request}: it ends the program while it is imported",
             "put what is to be run as a script under: if __name__ == '__main__':",
         ) from error
     except SyntaxError as error:
-        raise kind(f"cannot load {asked}: {error.msg} ({error.filename}:{error.lineno})", "") from error
+        raise kind(f"cannot load {request}: {error.msg} ({error.filename}:{error.lineno})", "") from error
     except Exception as error:  # whatever the user's own module raises
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.filename}:{frame.lineno}"
-        raise kind(f"cannot load {asked}: {type(error).__name__}: {error} ({where})", "") from error
+        raise kind(f"cannot load {request}: {type(error).__name__}: {error} ({where})", "") from error

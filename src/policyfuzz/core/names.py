@@ -1,4 +1,4 @@
-"""Names of targets with their options: acasxu?miss=200 is a name, miss an option."""
+"""Names of targets with their options: acasxu:bucket=3 is a name, bucket an option."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from policyfuzz.core.errors import PolicyError, UsageError, unknown_name
+
+#: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.
+IN_MEMORY = "python"
 
 #: Where options begin behind a name that may have colons of its own, and where the next one begins.
 _FIRST, _NEXT = re.compile(r":(?=[A-Za-z_][\w.]*=)"), re.compile(r",(?=[A-Za-z_][\w.]*=)")

@@ -9,7 +9,7 @@ import numpy as np
 from policyfuzz.core.code_files import absolute_name
 from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.names import choice, number
-from policyfuzz.environments.input_changes import read_changes
+from policyfuzz.environments.find_start import read_changes
 from policyfuzz.environments.starts import Start
 from policyfuzz.oracles import language
 from policyfuzz.oracles.defaults import SUCCESS_KEYS, NominalEpisodes, default_oracle
@@ -35,6 +35,11 @@ def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalE
     return chosen.text, chosen.reason
 
 
+def horizon_of(options: Mapping[str, str]) -> int | None:
+    """Steps of an episode that the user asks for, None where the environment decides."""
+    return number(options, "horizon", 1, int, 1, LONGEST) if "horizon" in options else None
+
+
 def _runnable(seen: NominalEpisodes) -> NominalEpisodes:
     """`seen` itself, unless there is nothing in it."""
     if len(seen) == 0:
@@ -45,7 +50,7 @@ def _runnable(seen: NominalEpisodes) -> NominalEpisodes:
     return seen
 
 
-def absolute_options(options: dict[str, str]) -> dict[str, str]:
+def absolute_options(options: Mapping[str, str]) -> dict[str, str]:
     """`options` that mean the same in any folder."""
     given, wrappers = options.get("input", ""), wrappers_of(options)
     if given.endswith(".toml"):
@@ -53,14 +58,13 @@ def absolute_options(options: dict[str, str]) -> dict[str, str]:
     elif given.endswith(".py"):
         given = str(Path(given).expanduser().absolute())
     said = {"input": given, "wrap": ";".join(wrappers)}
-    return options | {name: text for name, text in said.items() if text}
+    return {**options, **{name: text for name, text in said.items() if text}}
 
 
-def own_files(base: str, options: Mapping[str, str]) -> list[str]:
-    """Where the user's own code stands: of the environment called `base`, its wrappers and its input."""
-    given = absolute_options(dict(options)).get("input", "")
-    named = base.partition(":")[2]
-    files = [named] if ":" in named else []
+def own_files(place: str, options: Mapping[str, str]) -> list[str]:
+    """Where the user's own code stands: of the environment, at `place`, its wrappers and its input."""
+    given = absolute_options(options).get("input", "")
+    files = [place] if ":" in place else []
     return [*files, *wrappers_of(options), *([given] if given.endswith(".py") else [])]
 
 
@@ -87,7 +91,7 @@ def limit_notes(limit: int | None, endless_after: int | None) -> tuple[str, ...]
 
 
 def simulator_settings(options: Mapping[str, str]) -> dict[str, Any]:
-    """What simulators are told about the environments."""
+    """Settings of the simulator that options give."""
     return {
         "is_fresh": choice(options, "fresh", ("no", "yes")) == "yes",
         "may_be_infinite": choice(options, "infinite", ("no", "yes")) == "yes",

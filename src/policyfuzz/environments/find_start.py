@@ -1,22 +1,70 @@
-"""Finds out how an environment can be started from an input.
+"""Reads what the user wants to vary, and finds out how an environment can be started from that.
 
 In this order: a family whose state we know how to set; options that the environment declares for its reset
-(see `options_start`); its seed.
+(see `starts`); its seed.
 """
 
+import importlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from policyfuzz.core.errors import UsageError, blamed_on
-from policyfuzz.environments.families import class_with_own_reset, family_start
-from policyfuzz.environments.input_changes import InputChanges, changed
-from policyfuzz.environments.options_start import OptionsStart, declared_options, number_option
-from policyfuzz.environments.particle_worlds import find_world_start
-from policyfuzz.environments.starts import SeedStart, Start, start_from_file
+from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
+from policyfuzz.environments.changed_start import Change, changed
+from policyfuzz.environments.starts import (
+    OptionsStart,
+    SeedStart,
+    Start,
+    declared_options,
+    number_option,
+    start_from_file,
+)
 
-_AS_IT_COMES = InputChanges()
+#: Where a class comes from, to the module here that knows it. Imported only when such a class turns up.
+_FAMILIES: Mapping[str, str] = {
+    "gymnasium.envs.classic_control": "classic_control",
+    "gymnasium.envs.toy_text": "toy_text",
+    "gymnasium.envs.mujoco": "mujoco",
+    "gymnasium.envs.box2d.lunar_lander": "lunar_lander",
+    "gymnasium.envs.box2d.bipedal_walker": "bipedal_walker",
+    "minigrid": "minigrid",
+}
+
+WAYS = ("state", "options", "seed")
+
+_CHANGES_HINT = (
+    "write NAME=LOW..HIGH and NAME=VALUE with ';' between, or state, options or seed, or a .toml or .py file"
+)
 
 
-def find_start(env: Any, changes: InputChanges = _AS_IT_COMES) -> Start:
+@dataclass(frozen=True, slots=True)
+class InputChanges:
+    """Which way to start an environment, and what to change of its dimensions."""
+
+    way: str | None = None  #: "state", "options" or "seed"; None for the best available
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    fixed: Mapping[str, float | str] = field(default_factory=dict)
+    python_file: Path | None = None  #: makes the start itself
+
+    @property
+    def text(self) -> str:
+        """The same as inline text, unless a Python file says it."""
+        bounds = [f"{name}={low!r}..{high!r}" for name, (low, high) in self.bounds.items()]
+        fixed = [f"{name}={value}" for name, value in self.fixed.items()]
+        return ";".join([*([self.way] if self.way else []), *bounds, *fixed])
+
+    @property
+    def of_dimensions(self) -> dict[str, Change]:
+        """Bounds and values, by the name of the dimension."""
+        return {**self.bounds, **self.fixed}
+
+
+_UNCHANGED = InputChanges()
+
+
+def find_start(env: Any, changes: InputChanges = _UNCHANGED) -> Start:
     """How to start `env`: the best way there is, or the one that `changes` ask for, changed as they say."""
     base = env.unwrapped
     if changes.python_file is not None:
@@ -31,24 +79,34 @@ def find_start(env: Any, changes: InputChanges = _AS_IT_COMES) -> Start:
             f"it has no {', '.join(sorted(set(changes.of_dimensions) - {'seed'}))} to change",
             'if its reset takes them as options: "options;NAME=LOW..HIGH", or way = "options" in TOML',
         )
-    return changed(start, changes.of_dimensions)
+    return changed(start, changes.of_dimensions) if changes.of_dimensions else start
+
+
+def read_changes(text: str) -> InputChanges:
+    """Changes from `text`: `theta=-0.1..0.1;x=0`, `seed`, `FILE.toml` or `FILE.py`."""
+    path = Path(text.strip())
+    if path.suffix not in (".toml", ".py"):
+        return _from_text(text)
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(path)!r} to read the input from")
+    return _from_toml(path) if path.suffix == ".toml" else InputChanges(python_file=path)
 
 
 def _start(base: Any, way: str | None) -> Start:
     if way == "state":
         return _state(base)
-    family = family_start(base) if way is None else None
+    family = _family_start(base) if way is None else None
     options = declared_options(base) if way != "seed" and family is None else None
     return family or options or SeedStart()
 
 
 def _state(base: Any) -> Start:
-    start = family_start(base)
+    start = _family_start(base)
     if start is not None:
         return start
     name = type(base).__name__
-    its_own = class_with_own_reset(base)
-    reason = f"{its_own} has a reset of its own" if its_own else "it is of no family that we know"
+    overriding = _class_with_own_reset(base)
+    reason = f"{overriding} has a reset of its own" if overriding else "it is of no family that we know"
     raise UsageError(
         f"nobody knows how to set the state of {name}: {reason}",
         "describe it in a Python file with start(env) and pass that as the input, or use options or seed",
@@ -66,9 +124,111 @@ def _undeclared_options(base: Any, changes: InputChanges) -> OptionsStart:
     return OptionsStart(options, dict(changes.fixed))
 
 
-def find_parallel_start(env: Any, changes: InputChanges) -> Start:
-    """How to start `env`: particle worlds by their positions, all others as Gymnasium environments are."""
-    base = env.unwrapped
-    is_by_state = changes.python_file is None and changes.way in (None, "state")
-    world = find_world_start(base) if is_by_state else None
-    return find_start(base, changes) if world is None else changed(world, changes.of_dimensions)
+def _family_start(env: Any) -> Start | None:
+    """How the family of `env` starts it; None where it has no family, or does not know this member of it.
+
+    A class of the user's own counts as a member if it inherits from one and leaves `reset` alone: the
+    state that a reset of its own prepares is not ours to overwrite.
+    """
+    member = _member(type(env))
+    if member is None or _class_with_own_reset(env) is not None:
+        return None
+    family = importlib.import_module(f"policyfuzz.environments.families.{_family(member)}")
+    start: Start | None = family.find(env)
+    return start
+
+
+def _class_with_own_reset(env: Any) -> str | None:
+    """The name of the user's class that replaces the `reset` of a family, None where there is none."""
+    member = _member(type(env))
+    if member is None:
+        return None
+    above = type(env).__mro__[: type(env).__mro__.index(member)]
+    return next((cls.__name__ for cls in above if "reset" in vars(cls)), None)
+
+
+def _member(cls: type) -> type | None:
+    """The class nearest to `cls` that a family knows."""
+    return next((one for one in cls.__mro__ if _family(one) is not None), None)
+
+
+def _family(cls: type) -> str | None:
+    module = cls.__module__
+    return next((family for root, family in _FAMILIES.items() if f"{module}.".startswith(f"{root}.")), None)
+
+
+def _from_text(text: str) -> InputChanges:
+    way: str | None = None
+    bounds: dict[str, tuple[float, float]] = {}
+    fixed: dict[str, float | str] = {}
+    for item in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not equals and name in WAYS and way is None:
+            way = name
+            continue
+        if not name or not value or name in bounds or name in fixed:
+            problem = "twice the same name" if name in bounds or name in fixed else "no such thing"
+            raise UsageError(f"cannot read {item!r} in {text!r}: {problem}", _CHANGES_HINT)
+        low, dots, high = value.partition("..")
+        if dots:
+            bounds[name] = (_number(low, item), _number(high, item))
+        else:
+            fixed[name] = _number_or_text(value)
+    return InputChanges(way, bounds, fixed)
+
+
+def _number(text: str, item: str) -> float:
+    number = _number_or_text(text.strip())
+    if isinstance(number, str):
+        raise UsageError(f"cannot read the number {text!r} in {item!r}", _CHANGES_HINT)
+    return number
+
+
+def _number_or_text(text: str) -> float | str:
+    """A whole number where it is written as one, else a number, else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _from_toml(path: Path) -> InputChanges:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    for key in content:
+        if key not in ("way", "bounds", "fixed"):
+            raise unknown_name(f"entry of {path}", key, ("way", "bounds", "fixed"))
+    way = content.get("way")
+    if way is not None and way not in WAYS:
+        raise unknown_name(f"way in {path}", str(way), WAYS)
+    bounds = {name: _pair(path, name, pair) for name, pair in _toml_table(path, content, "bounds").items()}
+    fixed = {name: _scalar(path, name, value) for name, value in _toml_table(path, content, "fixed").items()}
+    for name in bounds:
+        if name in fixed:
+            raise UsageError(f"{name} has bounds and is fixed in {path}", "keep one of the two")
+    return InputChanges(way, bounds, fixed)
+
+
+def _toml_table(path: Path, content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = content.get(key, {})
+    if not isinstance(table, dict):
+        raise UsageError(f"{key} in {path} is {table!r}, expected a table", f"write a line [{key}]")
+    return table
+
+
+def _pair(path: Path, name: str, pair: Any) -> tuple[float, float]:
+    if not isinstance(pair, list) or len(pair) != 2 or not all(type(value) in (int, float) for value in pair):
+        raise UsageError(f"bounds of {name} in {path} are {pair!r}", f"write {name} = [low, high]")
+    return pair[0], pair[1]
+
+
+def _scalar(path: Path, name: str, value: Any) -> float | str:
+    if not isinstance(value, int | float | str):
+        raise UsageError(
+            f"{name} in {path} is fixed to {value!r}", f"write {name} = 0.0, or the name of an option"
+        )
+    return value

@@ -1,16 +1,31 @@
-"""Makes the environments that gym: names: registered ones, and classes or functions of the user's own."""
+"""gym: names: registered Gymnasium environments, and classes and functions of the user."""
 
-import ast
 import importlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from policyfuzz.core.code_files import load_attribute, load_file
+from policyfuzz.core.code_files import absolute_name, load_attribute, load_file
 from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, TargetCodeError, UsageError
 from policyfuzz.core.extras import install_hint
+from policyfuzz.core.names import IN_MEMORY, check_options, choice
+from policyfuzz.core.target import MakeRunner, Runner, Target
+from policyfuzz.environments.build import (
+    EnvironmentSource,
+    MakeEnv,
+    build_target,
+    environment_arguments,
+    policy_for,
+)
+from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of
+from policyfuzz.environments.find_start import find_start, read_changes
+from policyfuzz.environments.nominal import RandomActions
+from policyfuzz.policies.loaded import Spaces
+
+_OPTIONS = ("oracle", "input", "horizon", "env.", "wrap", "fresh", "infinite", "render", "patience")
 
 #: First part of an environment's name to the package that registers it when it is imported, and our extra.
 _REGISTERED_BY = {
@@ -22,6 +37,80 @@ _REGISTERED_BY = {
 _EXTRA_FOR = {"box2d": "box2d", "mujoco": "mujoco", "pygame": "gym", "minigrid": "minigrid"}
 
 
+def make_target(
+    environment_id: str,
+    options: Mapping[str, str],
+    policy: Any,
+    trust: bool = False,
+    make_runner: MakeRunner = Runner,
+) -> Target:
+    """The target of the environment called `environment_id`; `policy` is a URI or an object."""
+    check_options("gym", options, _OPTIONS)
+    place = absolute_name(environment_id)
+    environment = Environment(
+        place, environment_arguments(options), wrappers_of(options), horizon_of(options)
+    )
+    is_named = policy is None or isinstance(policy, str)
+    name = f"gym:{place}" if is_named else f"{IN_MEMORY}:{environment_id}"
+    return gym_target(name, environment, options, policy, trust, make_runner, place)
+
+
+def gym_target(
+    name: str,
+    make: MakeEnv,
+    options: Mapping[str, str],
+    policy: Any,
+    trust: bool,
+    make_runner: MakeRunner,
+    place: str = "",
+) -> Target:
+    """The target called `name`, without options, of the Gymnasium environments that `make` gives."""
+    env = make()
+    for space in ("observation_space", "action_space"):
+        if getattr(env, space, None) is None:
+            raise UsageError(f"{name} has no {space}", "an environment declares both of its spaces")
+    source = EnvironmentSource(
+        name=name,
+        make=make,
+        make_for_film=_made_for_film(make, env, options),
+        start=find_start(env, read_changes(options.get("input", ""))),
+        limit=_limit(env),
+        random_policy=partial(RandomActions, env.action_space),
+        film_steps_per_second=frames_per_second(env),
+        place=place,
+    )
+    loaded = policy_for(policy, Spaces(env.observation_space, env.action_space), trust)
+    return build_target(source, loaded, options, make_runner)
+
+
+def _made_for_film(make: MakeEnv, env: Any, options: Mapping[str, str]) -> MakeEnv | None:
+    """Makes environments that draw themselves; None where `env` and its like cannot, or must not."""
+    if choice(options, "render", ("yes", "no")) == "no":
+        return None
+    if env.render_mode == "rgb_array":
+        return make
+    can_render = "rgb_array" in (env.metadata or {}).get("render_modes", ())
+    if can_render and isinstance(make, Environment) and "render_mode" not in make.kwargs:
+        return replace(make, is_rendered=True)
+    return None
+
+
+def _limit(env: Any) -> int | None:
+    """Steps after which the environment ends an episode by itself, None if unknown."""
+    layer = env
+    while layer is not None:
+        limit = getattr(layer, "_max_episode_steps", None)
+        if isinstance(limit, int):
+            return limit
+        layer = getattr(layer, "env", None)
+    if env.spec is not None and env.spec.max_episode_steps is not None:
+        return int(env.spec.max_episode_steps)
+    # MiniGrid counts for itself; BabyAI chooses another limit for every mission
+    base = env.unwrapped
+    counts = any(cls.__name__ == "MiniGridEnv" for cls in type(base).__mro__)
+    return int(base.max_steps) if counts and getattr(base, "fixed_max_steps", True) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """How to make one environment object, with its wrappers."""
@@ -31,13 +120,13 @@ class Environment:
     wrappers: tuple[str, ...] = ()  #: module:class, the innermost first
     max_steps: int | None = None  #: instead of the limit that is registered
     is_rendered: bool = False
-    #: What `id` and `wrappers` name, where it came along and is not looked for.
-    things: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    #: What `id` and `wrappers` name, if another process has loaded it.
+    loaded: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> Any:
         """Other processes may not have the files that the user's code stands in."""
-        things = self.things or self._things()
-        return Environment, (self.id, self.kwargs, self.wrappers, self.max_steps, self.is_rendered, things)
+        loaded = self.loaded or self._load_all()
+        return Environment, (self.id, self.kwargs, self.wrappers, self.max_steps, self.is_rendered, loaded)
 
     def __call__(self) -> Any:
         """A new environment object."""
@@ -45,57 +134,57 @@ class Environment:
         if self.is_rendered:
             kwargs["render_mode"] = "rgb_array"
         try:
-            env = self._made(kwargs)
+            env = self._make(kwargs)
             for name in self.wrappers:
-                env = self._thing(name, "wrapper")(env)
+                env = self._load(name, "wrapper")(env)
         except PolicyFuzzError:
             raise
         except Exception as error:  # whatever an environment raises while it is made
-            raise self._told(error) from error
+            raise self._explained(error) from error
         return env
 
-    def _made(self, kwargs: dict[str, Any]) -> Any:
+    def _make(self, kwargs: dict[str, Any]) -> Any:
         import gymnasium
 
-        own = self._own_factory()
-        if own is None:
+        factory = self._factory()
+        if factory is None:
             _hush_mujoco(gymnasium.registry.get(self.id))
             limit = {} if self.max_steps is None else {"max_episode_steps": self.max_steps}
             module, _, name = self.id.rpartition(":")
             registered = name if module.endswith(".py") else self.id
             return gymnasium.make(registered, disable_env_checker=True, **limit, **kwargs)
-        env = own(**kwargs)
+        env = factory(**kwargs)
         if not isinstance(env, gymnasium.Env):
             raise UsageError(f"{self.id} gave {type(env).__name__}, expected a gymnasium.Env")
         return env if self.max_steps is None else limited(env, self.max_steps)
 
-    def _own_factory(self) -> Any:
+    def _factory(self) -> Any:
         """What makes the environment, where it is not registered."""
         import gymnasium
 
         module, _, name = self.id.rpartition(":")
         if module.endswith(".py"):
             if name.isidentifier():
-                return self._thing(self.id, "environment")
-            if self.id not in self.things:
+                return self._load(self.id, "environment")
+            if self.id not in self.loaded:
                 load_file(Path(module), "environment")  # which registers it
             return None
         self._import_package(module or self.id)
         if name in gymnasium.registry or not module:
             return None
-        return self._thing(self.id, "environment") if name.isidentifier() else None
+        return self._load(self.id, "environment") if name.isidentifier() else None
 
-    def _things(self) -> dict[str, Any]:
+    def _load_all(self) -> dict[str, Any]:
         """What `id` and `wrappers` name; of a file that registers the environment, its module."""
-        things = {place: self._thing(place, "wrapper") for place in self.wrappers}
-        things[self.id] = self._own_factory()
+        loaded = {place: self._load(place, "wrapper") for place in self.wrappers}
+        loaded[self.id] = self._factory()
         file = self.id.rpartition(":")[0]
-        if file.endswith(".py") and things[self.id] is None:
-            things[self.id] = load_file(Path(file), "environment")
-        return things
+        if file.endswith(".py") and loaded[self.id] is None:
+            loaded[self.id] = load_file(Path(file), "environment")
+        return loaded
 
-    def _thing(self, place: str, what: str) -> Any:
-        return self.things[place] if place in self.things else load_attribute(place, what)
+    def _load(self, place: str, what: str) -> Any:
+        return self.loaded[place] if place in self.loaded else load_attribute(place, what)
 
     def _import_package(self, name: str) -> None:
         """Have the environment registered: by the user's module, or by a package that is known to."""
@@ -118,8 +207,8 @@ class Environment:
                 hint="is it in this folder or on PYTHONPATH?",
             ) from error
 
-    def _told(self, error: Exception) -> PolicyFuzzError:
-        """`error` in words for the user."""
+    def _explained(self, error: Exception) -> PolicyFuzzError:
+        """`error` as the user should read it."""
         import gymnasium
 
         text = str(error)
@@ -162,13 +251,3 @@ def _hush_mujoco(spec: Any) -> None:
     if spec is not None and str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
         with suppress(ImportError):  # which gymnasium tells better
             importlib.import_module("mujoco").set_mju_user_warning(lambda _text: None)
-
-
-def literal(text: str) -> Any:
-    """`text` as the Python value that it looks like, else as text; true and false count too."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError, UsageError, unknown_name
 from policyfuzz.core.interfaces import Policy
+from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.environments.parallel import Agents
 from policyfuzz.environments.spaces import ActionReader
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
@@ -68,7 +69,40 @@ class Share:
     loaded: LoadedPolicy
 
 
-def load_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
+def load_joint_policy(policy: Any, agents: Agents, trust: bool, reward: str) -> LoadedPolicy:
+    """All policies that `policy` names, or the object that all agents share, as one policy.
+
+    `reward` says how the rewards of the agents become one.
+    """
+    is_named = policy is None or isinstance(policy, str)
+    shares = _named_shares(policy, agents, trust) if is_named else _shared_by_all(policy, agents)
+    parts = [(share.loaded, share.columns) for share in shares]
+    named = [(share.who, share.loaded) for share in shares]
+    is_single = len(shares) == 1
+    digests = sorted(f"{who}={loaded.sha256}" for who, loaded in named)
+    return LoadedPolicy(
+        make=lambda: JointPolicy(agents, [(loaded.make(), columns) for loaded, columns in parts]),
+        name=", ".join(f"{who}: {loaded.name}" if who else loaded.name for who, loaded in named),
+        uri=";".join(f"{who}={loaded.uri}" if who else loaded.uri for who, loaded in named),
+        sha256=named[0][1].sha256 if is_single else hashlib.sha256(";".join(digests).encode()).hexdigest(),
+        recorded_return=_recorded_return(shares, agents, reward),
+        notes=tuple(dict.fromkeys(note for _, loaded in named for note in loaded.notes)),
+    )
+
+
+def random_policy(agents: Agents) -> JointPolicy:
+    """Acts at random; agents with one action space draw from it in turn."""
+    columns: list[tuple[Any, list[int]]] = []
+    for column, space in enumerate(agents.action_spaces):
+        alike = next((found for known, found in columns if known == space), None)
+        if alike is None:
+            columns.append((space, [column]))
+        else:
+            alike.append(column)
+    return JointPolicy(agents, [(RandomActions(space), tuple(found)) for space, found in columns])
+
+
+def _named_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
     """The policies of `text`, each loaded for the spaces of its agents."""
     uris = _uris(text, agents)
     columns: dict[str, list[int]] = {}
@@ -86,26 +120,20 @@ def load_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
     ]
 
 
-def shared_by_all(agents: Agents, load: Callable[[Spaces], LoadedPolicy]) -> list[Share]:
-    """One policy that acts for all agents, loaded for the spaces that they have in common."""
+def _shared_by_all(policy: Any, agents: Agents) -> list[Share]:
+    """An object of this process that acts for all agents."""
+    from policyfuzz.environments.live import live_policy
+
     columns = tuple(range(len(agents)))
-    return [Share("", columns, load(_common_spaces(agents, columns)))]
+    return [Share("", columns, live_policy(policy, _common_spaces(agents, columns)))]
 
 
-def joint_policy(shares: Sequence[Share], agents: Agents, recorded_return: float | None) -> LoadedPolicy:
-    """All of `shares` as one policy."""
-    parts = [(share.loaded, share.columns) for share in shares]
-    named = [(share.who, share.loaded) for share in shares]
-    is_single = len(shares) == 1
-    digests = sorted(f"{who}={loaded.sha256}" for who, loaded in named)
-    return LoadedPolicy(
-        make=lambda: JointPolicy(agents, [(loaded.make(), columns) for loaded, columns in parts]),
-        name=", ".join(f"{who}: {loaded.name}" if who else loaded.name for who, loaded in named),
-        uri=";".join(f"{who}={loaded.uri}" if who else loaded.uri for who, loaded in named),
-        sha256=named[0][1].sha256 if is_single else hashlib.sha256(";".join(digests).encode()).hexdigest(),
-        recorded_return=recorded_return,
-        notes=tuple(dict.fromkeys(note for _, loaded in named for note in loaded.notes)),
-    )
+def _recorded_return(shares: Sequence[Share], agents: Agents, reward: str) -> float | None:
+    """What the episodes of a shared policy returned in training, where each agent's was one of its own."""
+    recorded = shares[0].loaded.recorded_return
+    if len(shares) > 1 or recorded is None or reward not in ("sum", "mean"):
+        return None
+    return recorded * len(agents) if reward == "sum" else recorded
 
 
 def _uris(text: str | None, agents: Agents) -> dict[str, str]:

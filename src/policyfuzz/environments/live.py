@@ -1,21 +1,38 @@
-"""Environments and policies that exist in this process only."""
+"""Environments and policies that are objects of this process: classes, functions, models."""
 
 import hashlib
 import inspect
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on
 from policyfuzz.core.interfaces import Policy
-from policyfuzz.core.target import Target
-from policyfuzz.environments.gymnasium import limited
+from policyfuzz.core.names import IN_MEMORY
+from policyfuzz.core.target import MakeRunner, Target
+from policyfuzz.environments.gymnasium import gym_target, limited
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.python import maker
 from policyfuzz.policies.python_calls import FunctionPolicy, is_protocol
 from policyfuzz.policies.uri import load_policy
+
+
+def live_target(
+    environment: "LiveEnvironment",
+    options: Mapping[str, str],
+    policy: Any,
+    trust: bool,
+    make_runner: MakeRunner,
+) -> Target:
+    """The target of an environment of this process; `policy` is a URI or an object."""
+    if policy is None:
+        raise UsageError(
+            "no policy was given", 'name one: policy="sb3:model.zip", or give a model or function'
+        )
+    name = f"{IN_MEMORY}:{environment.name}"
+    return gym_target(name, environment, options, policy, trust, make_runner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +65,7 @@ def live_environment(thing: Any, horizon: int | None) -> LiveEnvironment | Targe
     import gymnasium
 
     if isinstance(thing, gymnasium.Env):
-        return LiveEnvironment(type(thing.unwrapped).__name__, _like(thing), horizon)
+        return LiveEnvironment(type(thing.unwrapped).__name__, _made_like(thing), horizon)
     if not callable(thing):
         raise UsageError(
             f"cannot fuzz a {type(thing).__name__}",
@@ -56,7 +73,7 @@ def live_environment(thing: Any, horizon: int | None) -> LiveEnvironment | Targe
             " makes one: lambda: gymnasium.make('CartPole-v1')",
         )
     if inspect.isclass(thing):
-        return LiveEnvironment(thing.__name__, _class(thing), horizon)
+        return LiveEnvironment(thing.__name__, _made_from(thing), horizon)
     with blamed_on("the function that makes the environment"):
         first = thing()
     if isinstance(first, Target):
@@ -67,14 +84,14 @@ def live_environment(thing: Any, horizon: int | None) -> LiveEnvironment | Targe
     return LiveEnvironment(type(base).__name__, thing, horizon)
 
 
-def _class(kind: Any) -> Callable[[], Any]:
+def _made_from(kind: Any) -> Callable[[], Any]:
     """Makes objects of `kind` that can be filmed, if it has a way to say so."""
     modes = (getattr(kind, "metadata", None) or {}).get("render_modes", ())
     takes_mode = "render_mode" in inspect.signature(kind).parameters
     return (lambda: kind(render_mode="rgb_array")) if takes_mode and "rgb_array" in modes else kind
 
 
-def _like(env: Any) -> Callable[[], Any]:
+def _made_like(env: Any) -> Callable[[], Any]:
     """Makes environments like `env`, which is not used itself: a batch needs many of them."""
     import gymnasium
 
@@ -116,11 +133,11 @@ def plain_policy(policy: Any) -> Callable[[], Policy]:
 def label(policy: Any) -> str:
     """What to call `policy`, for a reader."""
     name = getattr(policy, "__qualname__", None) or type(policy).__qualname__
-    return f"python:{name.replace('<', '').replace('>', '').rpartition('.')[2]}"
+    return f"{IN_MEMORY}:{name.replace('<', '').replace('>', '').rpartition('.')[2]}"
 
 
 def digest(policy: Any) -> str:
-    """SHA-256 of what `policy` is made of: its weights, or its source; empty where neither can be had."""
+    """SHA-256 of what `policy` is made of: its weights, or its source; empty if neither is available."""
     weights = getattr(policy, "state_dict", None)
     if callable(weights):
         parts = [_bytes(name, tensor) for name, tensor in weights().items()]

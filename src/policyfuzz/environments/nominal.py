@@ -21,38 +21,8 @@ EPISODES = 50
 _MISSING = -np.inf
 
 
-class _Shown:
-    """A simulator whose states are what the oracle sees, and the reward: executions carry states."""
-
-    def __init__(self, simulator: Simulator) -> None:
-        self._simulator = simulator
-        self.signals, self.capacity = simulator.signals, simulator.capacity
-
-    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
-        return self._shown(self._simulator.reset(inputs, seeds))
-
-    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
-        return self._shown(self._simulator.step(actions, rows))
-
-    def _shown(self, frame: Frame) -> Frame:
-        seen = np.column_stack([frame.signals, frame.rewards])
-        seen[np.isnan(seen)] = _MISSING  # info may lack a key, which is no error
-        seen[np.isnan(frame.states).any(axis=1)] = np.nan  # and this is one
-        return replace(frame, states=seen)
-
-
-class _Never:
-    """An oracle that never fires."""
-
-    kinds = ("never",)
-
-    def judge(self, trajectories: Trajectories) -> Verdicts:
-        nothing = np.full(len(trajectories.lengths), NONE)
-        return Verdicts(nothing, nothing)
-
-
 class NominalRun:
-    """Runs nominal episodes when they are first asked for, and remembers them."""
+    """Runs episodes from the environment's own reset when they are first asked for, and remembers them."""
 
     def __init__(
         self, make_simulator: Callable[[], Simulator], make_policy: Callable[[], Policy], horizon: int
@@ -61,55 +31,80 @@ class NominalRun:
         self._episodes: NominalEpisodes | None = None
 
     def __call__(self, make_runner: MakeRunner) -> NominalEpisodes:
-        """The episodes, run by what `make_runner` gives unless they are known already."""
+        """The episodes, run by what `make_runner` gives unless they are known already.
+
+        Episodes that could not be run are left out.
+        """
         if self._episodes is None:
-            self._episodes = nominal_episodes(
-                self._make_simulator, self._make_policy, self._horizon, make_runner
-            )
+            self._episodes = self._run(make_runner)
         return self._episodes
 
-
-def nominal_episodes(
-    make_simulator: Callable[[], Simulator],
-    make_policy: Callable[[], Policy],
-    horizon: int,
-    make_runner: MakeRunner,
-) -> NominalEpisodes:
-    """What a policy does where a simulator starts from seeds; episodes that could not be run are left out."""
-    names = make_simulator().signals
-    target = Target(
-        "nominal episodes",
-        SeedStart.inputs,
-        lambda: _Shown(make_simulator()),
-        make_policy,
-        _Never(),
-        horizon,
-    )
-    seeds = np.arange(EPISODES, dtype=np.uint64)
-    executions = make_runner(target)(seeds.astype(np.float64)[:, None], seeds)
-    sound = executions[executions.sound]
-    seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
-    last = seen[np.arange(len(sound)), sound.lengths - 1]
-    largest = np.where(_counted(sound)[:, :, None] & (seen != _MISSING), seen, -np.inf).max(axis=1)
-    terminated = last[:, names.index("terminated")] > 0
-    return NominalEpisodes(
-        returns=sound.returns,
-        lengths=sound.lengths,
-        terminated=terminated,
-        truncated=~terminated,
-        info={
-            name.removeprefix("info."): np.where(np.isneginf(column), np.nan, column)
-            for name, column in zip(names, largest.T, strict=False)
-            if "info." in name
-        },
-        last_rewards=last[:, -1],
-        failure=next((error.summary for error in executions.errors.values()), ""),
-    )
+    def _run(self, make_runner: MakeRunner) -> NominalEpisodes:
+        make_simulator = self._make_simulator
+        names = make_simulator().signals
+        target = Target(
+            "nominal episodes",
+            SeedStart.inputs,
+            lambda: _SignalsAsStates(make_simulator()),
+            self._make_policy,
+            _NeverFires(),
+            self._horizon,
+        )
+        seeds = np.arange(EPISODES, dtype=np.uint64)
+        executions = make_runner(target)(seeds.astype(np.float64)[:, None], seeds)
+        sound = executions[executions.sound]
+        seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
+        last = seen[np.arange(len(sound)), sound.lengths - 1]
+        largest = np.where(_counted(sound)[:, :, None] & (seen != _MISSING), seen, -np.inf).max(axis=1)
+        terminated = last[:, names.index("terminated")] > 0
+        return NominalEpisodes(
+            returns=sound.returns,
+            lengths=sound.lengths,
+            terminated=terminated,
+            truncated=~terminated,
+            info={
+                name.removeprefix("info."): np.where(np.isneginf(column), np.nan, column)
+                for name, column in zip(names, largest.T, strict=False)
+                if "info." in name
+            },
+            last_rewards=last[:, -1],
+            failure=next((error.summary for error in executions.errors.values()), ""),
+        )
 
 
 def _counted(executions: Executions) -> NDArray[np.bool_]:
     """(n, t) True for what lies within an episode."""
     return np.arange(executions.states.shape[1]) < executions.lengths[:, None]
+
+
+class _SignalsAsStates:
+    """A simulator whose states are what the oracle sees, and the reward: executions carry states."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self.signals, self.capacity = simulator.signals, simulator.capacity
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        return self._with_signals(self._simulator.reset(inputs, seeds))
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        return self._with_signals(self._simulator.step(actions, rows))
+
+    def _with_signals(self, frame: Frame) -> Frame:
+        seen = np.column_stack([frame.signals, frame.rewards])
+        seen[np.isnan(seen)] = _MISSING  # info may lack a key, which is no error
+        seen[np.isnan(frame.states).any(axis=1)] = np.nan  # and this is one
+        return replace(frame, states=seen)
+
+
+class _NeverFires:
+    """An oracle that never fires."""
+
+    kinds = ("never",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        none = np.full(len(trajectories.lengths), NONE)
+        return Verdicts(none, none)
 
 
 class RandomActions:
@@ -132,30 +127,32 @@ _RANDOM_EPISODES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class GymChecks:
-    """The checks of one target, to be made once it exists."""
+class NominalChecks:
+    """Further checks of a target: what nominal episodes and random actions say about policy and oracle."""
 
+    target: Target
     policy: LoadedPolicy
-    random: Callable[[], Policy]  #: acts at random
     nominal: NominalRun
+    random_policy: Callable[[], Policy]
+    at_random: NominalRun  #: what random actions earn
     info_keys: tuple[str, ...]  #: that the oracle looks at
     has_other_horizon: bool  #: than the environment's own, which the policy was trained with
-    at_random: NominalRun  #: what random actions earn
 
-    def of(self, target: Target) -> Callable[[Executions, MakeRunner], list[Diagnosis]]:
-        """The function that a target is to be given."""
-
-        def check(sound: Executions, make_runner: MakeRunner) -> list[Diagnosis]:
-            recorded, nominal = self.policy.recorded_return, self.nominal(make_runner)
-            found = [
-                _recorded_return(
-                    recorded, nominal, self.has_other_horizon, lambda: self.at_random(make_runner)
-                )
-            ]
-            found += _missing_keys(self.info_keys, nominal)
-            return found if sound.crashed.any() else [*found, _can_fire(target, self.random, make_runner)]
-
-        return check
+    def __call__(self, sound: Executions, make_runner: MakeRunner) -> list[Diagnosis]:
+        """The diagnoses, given random episodes that could be run."""
+        nominal = self.nominal(make_runner)
+        diagnoses = [
+            _recorded_return(
+                self.policy.recorded_return,
+                nominal,
+                self.has_other_horizon,
+                lambda: self.at_random(make_runner),
+            ),
+            *_missing_keys(self.info_keys, nominal),
+        ]
+        if not sound.crashed.any():
+            diagnoses.append(_can_fire(self.target, self.random_policy, make_runner))
+        return diagnoses
 
 
 def _recorded_return(
@@ -202,9 +199,9 @@ def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagn
     return [Diagnosis("oracle keys", Level.WARNING, said, hint)]
 
 
-def _can_fire(target: Target, random: Callable[[], Policy], make_runner: MakeRunner) -> Diagnosis:
+def _can_fire(target: Target, random_policy: Callable[[], Policy], make_runner: MakeRunner) -> Diagnosis:
     """Whether random actions crash, where the policy has not."""
-    run = make_runner(replace(target, policy=random))
+    run = make_runner(replace(target, policy=random_policy))
     rng = np.random.default_rng(0)
     inputs = target.inputs.sample(rng, 4 * _RANDOM_EPISODES)
     inputs = inputs[target.inputs.is_valid(inputs)][:_RANDOM_EPISODES]

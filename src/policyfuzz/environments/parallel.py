@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Frame
-from policyfuzz.environments.simulator import (
-    ActionsReader,
-    GymSimulator,
-    RenderedGymSimulator,
+from policyfuzz.environments.simulator import ActionsReader, GymSimulator, RenderedGymSimulator
+from policyfuzz.environments.spaces import (
+    ObservationTable,
     StepTable,
     as_number,
+    row_type,
 )
-from policyfuzz.environments.spaces import Observations, ObservationTable, row_type
 from policyfuzz.environments.starts import Start
 
 
@@ -58,7 +57,7 @@ class Agents:
         return len(self.ids)
 
     def empty_actions(self, count: int) -> NDArray[Any]:
-        """An array for the actions of `count` episodes in which nobody takes part."""
+        """An array for the actions of `count` episodes in which no agent takes part."""
         pairs = zip(self.names, self.action_spaces, strict=True)
         kind = np.dtype([(name, row_type(space)) for name, space in pairs])
         return np.zeros(count, np.dtype([("agents", kind), ("alive", np.bool_, (len(self),))]))
@@ -77,7 +76,7 @@ class Agents:
         ]
 
 
-class JointObservations:
+class JointObservations(ObservationTable):
     """Observations of all agents of m episodes; those of agents that are not there are zero."""
 
     def __init__(self, agents: Agents) -> None:
@@ -88,10 +87,7 @@ class JointObservations:
         self._columns = {agent: column for column, agent in enumerate(agents.ids)}
         self._tables = {name: ObservationTable(space) for name, space in pairs}
         joint = spaces.Dict({"agents": spaces.Dict(pairs), "alive": spaces.MultiBinary(len(agents))})
-        self._whole = ObservationTable(joint)
-
-    def empty(self, count: int) -> NDArray[Any]:
-        return self._whole.empty(count)
+        super().__init__(joint)
 
     def put(self, table: NDArray[Any], row: int, observation: Any) -> None:
         """Write `observation`, agent to what it sees, and note that these agents are alive."""
@@ -108,12 +104,6 @@ class JointObservations:
         """Note that `agent` will not act any more, though it saw how it ended."""
         if agent in self._columns:
             table["alive"][row, self._columns[agent]] = 0
-
-    def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
-        return self._whole.states(table)
-
-    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
-        return self._whole.is_broken(table, may_be_infinite)
 
     def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
         """(m,) True where what an agent that is alive sees is not in its space."""
@@ -157,7 +147,7 @@ class ParallelSimulator(GymSimulator):
         self._reward, self._cut_after = reward, cut_after
         super().__init__(make, start, info_keys, **settings)
 
-    def _readers(self, env: Any) -> tuple[Observations, ActionsReader]:
+    def _readers(self, env: Any) -> tuple[ObservationTable, ActionsReader]:
         self._agents = Agents.of(env)
         self._joint = JointObservations(self._agents)
         return self._joint, self._agents.read_actions
@@ -188,7 +178,7 @@ class _JointStepTable(StepTable):
         self._joint.put(self.observations, row, observation)
         if not observation:
             raise ValueError("the reset gave no observation, so there is no agent to act")
-        self._tell(row, info, info_keys)
+        self._put_signals(row, info, info_keys)
 
     def put(
         self,
@@ -208,7 +198,7 @@ class _JointStepTable(StepTable):
         if len(gone) == len(observation):
             is_cut = any(truncated.values())
             self.signals[row, :2] = any(terminated.values()) or not is_cut, is_cut
-        self._tell(row, info, info_keys, reward=reward, terminated=terminated, truncated=truncated)
+        self._put_signals(row, info, info_keys, reward=reward, terminated=terminated, truncated=truncated)
 
     def _combined(self, rewards: Mapping[Any, Any]) -> float:
         """The one reward of this step."""
@@ -217,7 +207,7 @@ class _JointStepTable(StepTable):
             return next((float(value) for agent, value in rewards.items() if str(agent) == self._reward), 0.0)
         return combine([float(value) for value in rewards.values()]) if rewards else 0.0
 
-    def _tell(
+    def _put_signals(
         self, row: int, info: Mapping[Any, Any], info_keys: Sequence[str], **own: Mapping[Any, Any]
     ) -> None:
         """Write the values of `info_keys`, found in `info` of each agent or in what is its `own`."""

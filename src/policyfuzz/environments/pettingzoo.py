@@ -1,26 +1,172 @@
-"""Makes the environments that pettingzoo: names: modules with parallel_env, and the user's own functions."""
+"""pettingzoo: names: parallel environments of PettingZoo's modules, and of the user's functions."""
 
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from policyfuzz.core import extras
 from policyfuzz.core.code_files import absolute_name, load_attribute
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
+from policyfuzz.core.names import IN_MEMORY, check_options, choice
+from policyfuzz.core.target import MakeRunner, Runner, Target
+from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target, environment_arguments
+from policyfuzz.environments.changed_start import changed
+from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of
+from policyfuzz.environments.families.particle_worlds import (
+    COLLISIONS,
+    CountsContacts,
+    find_world_start,
+    is_particle_world,
+)
+from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
+from policyfuzz.environments.joint_policy import load_joint_policy, random_policy
+from policyfuzz.environments.parallel import (
+    REWARDS,
+    Agents,
+    ParallelSimulator,
+    RenderedParallelSimulator,
+)
 from policyfuzz.environments.simulator import prepare_headless
+from policyfuzz.environments.starts import Start
+
+_OPTIONS = ("oracle", "input", "horizon", "env.", "reward", "wrap", "fresh", "infinite", "render", "patience")
 
 #: What makes an environment in the modules of PettingZoo.
 _FACTORY = "parallel_env"
 #: Packages that our extra brings.
 _OURS = ("pettingzoo", "mpe2")
+#: Steps after which two environments that look the same are taken to be the same.
+_COMPARED_STEPS = 5
+
+
+def make_target(
+    environment: str,
+    options: Mapping[str, str],
+    policy: Any,
+    trust: bool = False,
+    make_runner: MakeRunner = Runner,
+) -> Target:
+    """The target of the environment of this name; `policy` names URIs, or is an object for all agents."""
+    check_options("pettingzoo", options, _OPTIONS)
+    horizon = horizon_of(options)
+    plain = _environment(full_name(environment), options, horizon)
+    for_film = _made_for_film(plain, options)
+    # in some the observations are pictures, and stay black where nobody asked for pictures
+    make = for_film if for_film is not None and not _is_seen_alike(plain, for_film) else plain
+    env = make()
+    agents = Agents.of(env)
+    reward = _reward(options, agents)
+    is_named = policy is None or isinstance(policy, str)
+    source = EnvironmentSource(
+        name=f"pettingzoo:{plain.name}" if is_named else f"{IN_MEMORY}:{environment}",
+        make=make,
+        make_for_film=for_film,
+        start=find_parallel_start(env, read_changes(options.get("input", ""))),
+        limit=horizon or _limit(env),
+        random_policy=lambda: random_policy(agents),
+        film_steps_per_second=frames_per_second(env),
+        place=make.place,
+        simulator=ParallelSimulator,
+        film_simulator=RenderedParallelSimulator,
+        settings={"reward": reward, "cut_after": horizon},
+        add_info=_with_contacts if is_particle_world(env.unwrapped) else None,
+        first_notes=(f"agents: {', '.join(agents.names)}",),
+        notes=(f"reward: {_in_words(reward)}",),
+    )
+    loaded = load_joint_policy(policy, agents, trust, reward)
+    return build_target(source, loaded, options, make_runner)
 
 
 def full_name(name: str) -> str:
     """`name` so that it loads the same from any folder: module, module:function or /FILE.py:function."""
     return absolute_name(f"{name}:{_FACTORY}" if name.endswith(".py") else name)
+
+
+def _environment(name: str, options: Mapping[str, str], horizon: int | None) -> "ParallelEnvironment":
+    """How to make the environment: with its own time limit set, where it takes that."""
+    given = environment_arguments(options)
+    environment = ParallelEnvironment(name, given, wrappers_of(options))
+    if horizon is None or "max_cycles" in given or not environment.takes(max_cycles=horizon):
+        return environment
+    return environment.given(max_cycles=horizon)
+
+
+def _made_for_film(plain: "ParallelEnvironment", options: Mapping[str, str]) -> "ParallelEnvironment | None":
+    """Makes environments that draw themselves; None where they cannot, or must not."""
+    if choice(options, "render", ("yes", "no")) == "no":
+        return None
+    env = plain()
+    mode, known = getattr(env, "render_mode", None), getattr(env, "metadata", None) or {}
+    env.close()
+    if mode == "rgb_array":
+        return plain
+    can_render = "rgb_array" in known.get("render_modes", ()) and "render_mode" not in plain.kwargs
+    can_render = can_render and plain.takes(render_mode="rgb_array")
+    return plain.given(render_mode="rgb_array") if can_render else None
+
+
+def _is_seen_alike(make_one: MakeEnv, make_other: MakeEnv) -> bool:
+    """True where random actions from one seed lead to equal observations in both environments."""
+    from gymnasium.utils.env_checker import data_equivalence
+
+    one, other = make_one(), make_other()
+    try:
+        seen = [env.reset(seed=0)[0] for env in (one, other)]
+        for step in range(_COMPARED_STEPS):
+            if not data_equivalence(*seen):
+                return False
+            actions = {agent: _sample(one.action_space(agent), step) for agent in one.agents}
+            if not actions:
+                break
+            seen = [env.step(actions)[0] for env in (one, other)]
+        return bool(data_equivalence(*seen))
+    except Exception:  # an environment in trouble; nothing is known of it
+        return False
+    finally:
+        one.close()
+        other.close()
+
+
+def _sample(space: Any, seed: int) -> Any:
+    space.seed(seed)
+    return space.sample()
+
+
+def _with_contacts(make: MakeEnv, info_keys: Sequence[str]) -> MakeEnv:
+    """Particle worlds that count collisions, if `info_keys` ask for them."""
+    is_asked = any(key.rpartition(".")[2] == COLLISIONS for key in info_keys)
+    return (lambda: CountsContacts(make())) if is_asked else make
+
+
+def find_parallel_start(env: Any, changes: InputChanges) -> Start:
+    """How to start `env`: particle worlds by their positions, all others as Gymnasium environments are."""
+    base = env.unwrapped
+    is_by_state = changes.python_file is None and changes.way in (None, "state")
+    world = find_world_start(base) if is_by_state else None
+    return find_start(base, changes) if world is None else changed(world, changes.of_dimensions)
+
+
+def _limit(env: Any) -> int | None:
+    """Steps after which the environment ends an episode by itself, None if unknown."""
+    limit = getattr(env.unwrapped, "max_cycles", None)
+    return limit if isinstance(limit, int) and limit > 0 else None
+
+
+def _reward(options: Mapping[str, str], agents: Agents) -> str:
+    reward = options.get("reward", "sum")
+    if reward not in REWARDS and reward not in agents.names:
+        raise unknown_name("reward", reward, (*REWARDS, *agents.names))
+    return reward
+
+
+def _in_words(reward: str) -> str:
+    if reward not in REWARDS:
+        return f"that of {reward}"
+    what = {"sum": "the sum", "mean": "the mean", "min": "the lowest"}[reward]
+    return f"{what} over all agents; reward=sum, mean, min or the name of one agent changes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +176,14 @@ class ParallelEnvironment:
     name: str  #: as `full_name` gives it, or FAMILY/NAME as PettingZoo has it registered
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[str, ...] = ()  #: module:function, the innermost first
-    #: What `name` and `wrappers` name, where it came along and is not looked for.
-    things: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    #: What `name` and `wrappers` name, if another process has loaded it.
+    loaded: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> Any:
         """Other processes may not have the files that the user's code stands in."""
         places = [name for name in (self.name, *self.wrappers) if ":" in name]
-        things = {place: self._thing(place, "environment") for place in places}
-        return ParallelEnvironment, (self.name, self.kwargs, self.wrappers, things)
+        loaded = {place: self._load(place, "environment") for place in places}
+        return ParallelEnvironment, (self.name, self.kwargs, self.wrappers, loaded)
 
     def __call__(self) -> Any:
         """A new environment object."""
@@ -47,11 +193,11 @@ class ParallelEnvironment:
         try:
             env = _parallel(self.name, factory(**self.kwargs))
             for name in self.wrappers:
-                env = self._thing(name, "wrapper")(env)
+                env = self._load(name, "wrapper")(env)
         except PolicyFuzzError:
             raise
         except Exception as error:  # whatever an environment raises while it is made
-            raise self._told(error) from error
+            raise self._explained(error) from error
         return env
 
     @property
@@ -76,17 +222,17 @@ class ParallelEnvironment:
         module, _, _attribute = self.name.partition(":")
         if "/" in module and not module.endswith(".py"):
             return lambda **kwargs: pettingzoo.make("parallel", self.name, **kwargs)
-        factory = self._thing(self.name, "environment") if ":" in self.name else _from_module(module)
+        factory = self._load(self.name, "environment") if ":" in self.name else _from_module(module)
         if not callable(factory):
             raise UsageError(f"{self.name} is a {type(factory).__name__}, expected a function or class")
         made: Callable[..., Any] = factory
         return made
 
-    def _thing(self, place: str, what: str) -> Any:
-        return self.things[place] if place in self.things else load_attribute(place, what)
+    def _load(self, place: str, what: str) -> Any:
+        return self.loaded[place] if place in self.loaded else load_attribute(place, what)
 
-    def _told(self, error: Exception) -> PolicyFuzzError:
-        """`error` in words for the user."""
+    def _explained(self, error: Exception) -> PolicyFuzzError:
+        """`error` as the user should read it."""
         if isinstance(error, TypeError) and self.kwargs:
             given = ", ".join(f"env.{name}" for name in self.kwargs)
             return UsageError(f"cannot make {self.name!r} with {given}: {error}", "check names and values")

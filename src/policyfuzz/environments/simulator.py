@@ -1,9 +1,12 @@
-"""Steps many environment objects in lock-step, each started where it is told."""
+"""Steps many environment objects in lock-step, each started from an input."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,54 +24,21 @@ from policyfuzz.core.interfaces import (
     Frame,
     traceback_text,
 )
-from policyfuzz.environments.spaces import ActionReader, Observations, ObservationTable
+from policyfuzz.environments.spaces import ActionReader, ObservationTable, StepTable
 from policyfuzz.environments.starts import FirstObservation, Start
-from policyfuzz.environments.watchdog import NoAnswer, Watchdog
 
 #: Words of a failing renderer that tell that OpenGL is not there.
 _OPENGL = ("OpenGL", "glGetError", "EGL", "GLFW")
-
-
-def prepare_headless() -> None:
-    """Have MuJoCo and pygame draw without a screen, where the user has not said how."""
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
-        os.environ.setdefault("MUJOCO_GL", "egl")
-
-
-def picture_of(env: Any) -> NDArray[np.uint8]:
-    """What `env` draws of itself (height, width, 3)."""
-    prepare_headless()
-    try:
-        picture = env.render()
-    except Exception as error:  # every renderer has its own
-        text = f"{type(error).__name__}: {error}"
-        raise CannotRender(f"the environment cannot draw itself: {text}", _hint(text)) from error
-    pixels = np.asarray(picture)
-    if pixels.dtype.kind not in "biuf":
-        raise CannotRender(f"the environment cannot draw itself: render() gave {type(picture).__name__}")
-    return pixels
-
-
-def _hint(text: str) -> str:
-    if any(word in text for word in _OPENGL):
-        return (
-            "MuJoCo draws without a screen by EGL or OSMesa: install libegl1 and libgl1-mesa-dri,"
-            " or libosmesa6 and set MUJOCO_GL=osmesa"
-        )
-    return install_hint("gym") if "pygame" in text else ""
-
-
 #: How far what is read back may be from what was set, relative to it and at least to one: environments
 #: that keep their state in single precision round it.
 _TOLERANCE = 1e-5
 
 
 class StateNotKept(Exception):
-    """An environment does not start where it was told to."""
+    """An environment does not start from its input."""
 
 
-class Seat:
+class EnvironmentSlot:
     """An environment whose innermost `reset` is replaced by one that starts from an input.
 
     Wrappers are outside of that, so they see the first observation of the episode that is really run.
@@ -160,20 +130,20 @@ class GymSimulator:
         self._endless_after, self._is_fresh, self._watches_space = endless_after, is_fresh, watches_space
         self._may_be_infinite = may_be_infinite
         self._watchdog = Watchdog(patience_seconds)
-        first = Seat(make(), start)
-        self._seats: list[Seat | None] = [first]
+        first = EnvironmentSlot(make(), start)
+        self._slots: list[EnvironmentSlot | None] = [first]
         self._observations, self._actions = self._readers(first.env)
         self._time = 0
 
     def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
         self._time = 0
-        self._seats += [None] * (len(inputs) - len(self._seats))
+        self._slots += [None] * (len(inputs) - len(self._slots))
         table = self._table(len(inputs))
         given = zip(inputs, (seeds % SEEDS).tolist(), strict=True)
         with self._watchdog:
             for row, (values, seed) in enumerate(given):
                 try:
-                    observation, info = self._seat(row).reset(values, seed)
+                    observation, info = self._slot(row).reset(values, seed)
                     table.begin(row, observation, info, self._info_keys)
                 except PolicyFuzzError:
                     raise
@@ -189,9 +159,9 @@ class GymSimulator:
         with self._watchdog:
             for position, (row, action) in enumerate(zip(rows.tolist(), chosen, strict=True)):
                 try:
-                    seat = self._seats[row]
-                    assert seat is not None
-                    table.put(position, *_five(seat.env.step(action)), self._info_keys)
+                    slot = self._slots[row]
+                    assert slot is not None
+                    table.put(position, *_checked_step(slot.env.step(action)), self._info_keys)
                 except PolicyFuzzError:
                     raise
                 except (Exception, SystemExit) as error:
@@ -199,22 +169,22 @@ class GymSimulator:
                 self._watchdog.beats += 1
         return self._frame(table, rows)
 
-    def _readers(self, env: Any) -> tuple[Observations, ActionsReader]:
+    def _readers(self, env: Any) -> tuple[ObservationTable, ActionsReader]:
         """What keeps observations of such environments, and what reads actions for them."""
         return ObservationTable(env.observation_space), ActionReader(env.action_space)
 
-    def _table(self, count: int) -> "StepTable":
+    def _table(self, count: int) -> StepTable:
         """An empty table for what `count` environments give in one step."""
         return StepTable(count, self._observations, self.signals)
 
-    def _seat(self, row: int) -> Seat:
-        seat = self._seats[row]
-        if seat is None or self._is_fresh:
+    def _slot(self, row: int) -> EnvironmentSlot:
+        slot = self._slots[row]
+        if slot is None or self._is_fresh:
             self._throw_away(row)
-            seat = self._seats[row] = Seat(self._made(), self._start)
-        return seat
+            slot = self._slots[row] = EnvironmentSlot(self._make_another(), self._start)
+        return slot
 
-    def _made(self) -> Any:
+    def _make_another(self) -> Any:
         """A further environment. One has been made before, so what goes wrong now costs one episode."""
         try:
             return self._make()
@@ -223,10 +193,10 @@ class GymSimulator:
 
     def _throw_away(self, row: int) -> None:
         """Close the environment at `row`, if there is one, whatever state it is in."""
-        seat, self._seats[row] = self._seats[row], None
-        if seat is not None:
+        slot, self._slots[row] = self._slots[row], None
+        if slot is not None:
             with suppress(Exception, SystemExit):  # it has failed already, or has done its work
-                seat.env.close()
+                slot.env.close()
 
     def _failed(self, row: int, error: BaseException) -> EpisodeError:
         """What to say of an environment that raised `error`; it is not used again."""
@@ -236,7 +206,7 @@ class GymSimulator:
         kind = HUNG if isinstance(error, NoAnswer) else RAISED
         return EpisodeError(kind, self._time, traceback_text(error))
 
-    def _frame(self, table: "StepTable", rows: NDArray[np.int64]) -> Frame:
+    def _frame(self, table: StepTable, rows: NDArray[np.int64]) -> Frame:
         sound = np.ones(len(rows), np.bool_)
         sound[list(table.errors)] = False
         broken = sound & self._observations.is_broken(table.observations, self._may_be_infinite)
@@ -262,8 +232,8 @@ class GymSimulator:
         )
 
 
-def _five(result: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What a step gave, if it is what Gymnasium's gives."""
+def _checked_step(result: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What a step gave, if it is the five values of Gymnasium."""
     if len(result) != 5:
         raise ValueError(
             f"step gave {len(result)} values, expected 5: observation, reward, terminated, truncated, info"
@@ -279,55 +249,80 @@ class RenderedGymSimulator(GymSimulator):
 
     def render(self, row: int) -> NDArray[np.uint8]:
         """The environment's own picture of episode `row`; the last one where it has ended in an error."""
-        seat = self._seats[row]
-        if seat is not None:
-            self._picture = picture_of(seat.env)
+        slot = self._slots[row]
+        if slot is not None:
+            self._picture = picture_of(slot.env)
         return self._picture
 
 
-class StepTable:
-    """What m environments gave in one step."""
-
-    def __init__(self, count: int, observations: Observations, signals: Sequence[str]) -> None:
-        self._table = observations
-        self.observations = observations.empty(count)
-        self.signals = np.zeros((count, len(signals)))
-        self.rewards = np.zeros(count)
-        self.errors: dict[int, EpisodeError] = {}
-
-    def begin(self, row: int, observation: Any, info: dict[str, Any], info_keys: Sequence[str]) -> None:
-        """Write what the reset of an environment gave into row `row`."""
-        self.put(row, observation, 0.0, False, False, info, info_keys)
-
-    def put(
-        self,
-        row: int,
-        observation: Any,
-        reward: Any,
-        terminated: Any,
-        truncated: Any,
-        info: dict[str, Any],
-        info_keys: Sequence[str],
-    ) -> None:
-        """Write what a step of an environment gave into row `row`."""
-        self._table.put(self.observations, row, observation)
-        self.rewards[row] = reward
-        if terminated or truncated:
-            # a limit that is reached in the very step in which the episode ends by itself has cut nothing
-            self.signals[row, 0], self.signals[row, 1] = bool(terminated), not terminated
-        for column, key in enumerate(info_keys, start=3):
-            self.signals[row, column] = as_number((info or {}).get(key))
-
-    def fail(self, row: int, error: EpisodeError) -> None:
-        """Note that row `row` has ended in an `error`; its numbers mean nothing."""
-        self.errors[row] = error
-        self.rewards[row] = 0.0
-        self.observations[row] = self._table.empty(1)[0]
+def prepare_headless() -> None:
+    """Have MuJoCo and pygame draw without a screen, where the user has not said how."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    if sys.platform == "linux" and not os.environ.get("DISPLAY"):
+        os.environ.setdefault("MUJOCO_GL", "egl")
 
 
-def as_number(value: Any) -> float:
-    """A value of `info` as a number, NaN where it is none."""
+def picture_of(env: Any) -> NDArray[np.uint8]:
+    """What `env` draws of itself (height, width, 3)."""
+    prepare_headless()
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
+        picture = env.render()
+    except Exception as error:  # every renderer has its own
+        text = f"{type(error).__name__}: {error}"
+        raise CannotRender(f"the environment cannot draw itself: {text}", _render_hint(text)) from error
+    pixels = np.asarray(picture)
+    if pixels.dtype.kind not in "biuf":
+        raise CannotRender(f"the environment cannot draw itself: render() gave {type(picture).__name__}")
+    return pixels
+
+
+def _render_hint(text: str) -> str:
+    if any(word in text for word in _OPENGL):
+        return (
+            "MuJoCo draws without a screen by EGL or OSMesa: install libegl1 and libgl1-mesa-dri,"
+            " or libosmesa6 and set MUJOCO_GL=osmesa"
+        )
+    return install_hint("gym") if "pygame" in text else ""
+
+
+class NoAnswer(Exception):
+    """An environment has not answered in time."""
+
+
+class Watchdog:
+    """Raises `NoAnswer` inside a `with` block whose `beats` stand still for longer than `seconds`.
+
+    It takes between one and two times `seconds` to notice. It works by the alarm signal, so in the main
+    thread of a Unix process only; elsewhere it does nothing. Code that never comes back to Python cannot be
+    interrupted this way.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.beats = 0  #: the watched code counts this up
+        self._seconds = seconds
+        self._seen = -1
+        self._before: Any = None
+        self._is_set = False
+
+    def __enter__(self) -> "Watchdog":
+        is_main = threading.current_thread() is threading.main_thread()
+        if self._seconds is not None and is_main and hasattr(signal, "setitimer"):
+            self._seen = -1
+            self._before = signal.signal(signal.SIGALRM, self._look)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds, self._seconds)
+            self._is_set = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_set:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, self._before)
+            self._is_set = False
+
+    def _look(self, _number: int, _frame: FrameType | None) -> None:
+        if self.beats == self._seen:
+            self._seen = -1
+            raise NoAnswer(f"no answer within {self._seconds:g} s")
+        self._seen = self.beats

@@ -1,12 +1,13 @@
-"""Observations and actions of many episodes, as the spaces of their environment want them."""
+"""Arrays of what many environments take and give in a step: actions, observations, rewards, signals."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.interfaces import EpisodeError
 
 
 class ActionReader:
@@ -51,9 +52,9 @@ class ActionReader:
 
 
 #: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
-_MOST_STATE_NUMBERS = 64
+_MAX_STATE_NUMBERS = 64
 #: Numbers of an image that a sketch is made of at most, drawn once: neighbours say much the same.
-_MOST_SKETCHED = 4096
+_MAX_SKETCHED = 4096
 
 
 def row_type(space: Any) -> np.dtype[Any]:
@@ -68,30 +69,6 @@ def row_type(space: Any) -> np.dtype[Any]:
     return np.dtype(object)
 
 
-class Observations(Protocol):
-    """Keeps observations of m episodes in one array, and tells about them."""
-
-    def empty(self, count: int) -> NDArray[Any]:
-        """An array for `count` observations, all zero."""
-        ...
-
-    def put(self, table: NDArray[Any], row: int, observation: Any) -> None:
-        """Write `observation` into `table`; refuse one that is not of this space's shape."""
-        ...
-
-    def states(self, table: NDArray[Any]) -> NDArray[np.float64]:
-        """(m, k) the observations as numbers for the density."""
-        ...
-
-    def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
-        """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""
-        ...
-
-    def is_outside(self, table: NDArray[Any]) -> NDArray[np.bool_]:
-        """(m,) True where an observation is not in its space."""
-        ...
-
-
 class ObservationTable:
     """Puts single observations of `space` into arrays of m of them, and tells about those."""
 
@@ -102,7 +79,7 @@ class ObservationTable:
         self._is_record = self._type.names is not None
         numbers = _count(self._type)
         self._has_floats = _has_floats(self._type)
-        self._sketch = _Sketch(numbers) if numbers > _MOST_STATE_NUMBERS else None
+        self._sketch = _Sketch(numbers) if numbers > _MAX_STATE_NUMBERS else None
 
     def empty(self, count: int) -> NDArray[Any]:
         """An array for `count` observations, all zero."""
@@ -139,6 +116,54 @@ class ObservationTable:
             axes = tuple(range(1, table.ndim))
             return np.asarray(((table < self._space.low) | (table > self._space.high)).any(axis=axes))
         return np.array([not self._space.contains(_as_observation(row, self._space)) for row in table])
+
+
+class StepTable:
+    """What m environments gave in one step."""
+
+    def __init__(self, count: int, observations: ObservationTable, signals: Sequence[str]) -> None:
+        self._table = observations
+        self.observations = observations.empty(count)
+        self.signals = np.zeros((count, len(signals)))
+        self.rewards = np.zeros(count)
+        self.errors: dict[int, EpisodeError] = {}
+
+    def begin(self, row: int, observation: Any, info: dict[str, Any], info_keys: Sequence[str]) -> None:
+        """Write what the reset of an environment gave into row `row`."""
+        self.put(row, observation, 0.0, False, False, info, info_keys)
+
+    def put(
+        self,
+        row: int,
+        observation: Any,
+        reward: Any,
+        terminated: Any,
+        truncated: Any,
+        info: dict[str, Any],
+        info_keys: Sequence[str],
+    ) -> None:
+        """Write what a step of an environment gave into row `row`."""
+        self._table.put(self.observations, row, observation)
+        self.rewards[row] = reward
+        if terminated or truncated:
+            # a limit that is reached in the very step in which the episode ends by itself has cut nothing
+            self.signals[row, 0], self.signals[row, 1] = bool(terminated), not terminated
+        for column, key in enumerate(info_keys, start=3):
+            self.signals[row, column] = as_number((info or {}).get(key))
+
+    def fail(self, row: int, error: EpisodeError) -> None:
+        """Note that row `row` has ended in an `error`; its numbers mean nothing."""
+        self.errors[row] = error
+        self.rewards[row] = 0.0
+        self.observations[row] = self._table.empty(1)[0]
+
+
+def as_number(value: Any) -> float:
+    """A value of `info` as a number, NaN where it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _as_record(observation: Any, kind: np.dtype[Any]) -> Any:
@@ -199,9 +224,9 @@ class _Sketch:
     """
 
     def __init__(self, numbers: int) -> None:
-        self.size = _MOST_STATE_NUMBERS // 2
+        self.size = _MAX_STATE_NUMBERS // 2
         rng = np.random.default_rng(numbers)
-        self.chosen = rng.permutation(numbers)[:_MOST_SKETCHED]
+        self.chosen = rng.permutation(numbers)[:_MAX_SKETCHED]
         count = len(self.chosen)
         self._signs = rng.choice([-1.0, 1.0], count)
         self._starts = np.linspace(0, count, self.size, endpoint=False).astype(np.int64)

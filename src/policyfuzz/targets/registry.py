@@ -5,34 +5,41 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
-from policyfuzz.core.names import check_options, joined, split_options
+from policyfuzz.core.names import IN_MEMORY, check_options, joined, split_options
 from policyfuzz.core.target import MakeRunner, Runner, Target
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A target that comes with the package; its module is imported only when it is used."""
+    """A target or an adapter that comes with the package; its module is imported only when it is used."""
 
-    module: (
-        str  #: holds make_target(options, policy); of an adapter, make_target(rest, options, policy, trust)
-    )
+    #: MODULE:FUNCTION, called with options and policy; of an adapter, with the name of the environment,
+    #: options, policy, trust and make_runner.
+    place: str
     summary: str
     options: Mapping[str, str]  #: option name to what it means
     extra: str = ""  #: of PolicyFuzz that it needs
-    takes_any_policy: bool = False  #: then its make_target gets `trust` as well
+    takes_any_policy: bool = False  #: then its function gets `trust` as well
+
+    def make(self, *arguments: Any) -> Target:
+        """Call the function."""
+        module, _, function = self.place.partition(":")
+        target: Target = getattr(importlib.import_module(module), function)(*arguments)
+        return target
 
 
 BUILT_INS: Mapping[str, BuiltIn] = {
     "acasxu": BuiltIn(
-        "policyfuzz.targets.acasxu.target",
+        "policyfuzz.targets.acasxu.target:make_target",
         "aircraft collision avoidance by 45 supervised networks (ACAS Xu)",
         {"bucket": "time bucket of the networks, 1-9 (2)"},
     ),
     "coopnavi": BuiltIn(
-        "policyfuzz.targets.coopnavi.target",
+        "policyfuzz.targets.coopnavi.target:make_target",
         "three agents cover three landmarks without colliding (MADDPG, multi-agent RL)",
         {
             "collisions": "colliding pair-steps that are still no crash, 0 or more (5)",
@@ -43,26 +50,26 @@ BUILT_INS: Mapping[str, BuiltIn] = {
         },
     ),
     "bipedal": BuiltIn(
-        "policyfuzz.targets.bipedal.target",
+        "policyfuzz.targets.bipedal.target:make_target",
         "a two-legged robot on stumps, stairs and pits (BipedalWalkerHardcore, RL)",
         {"horizon": "steps of an episode, or full (300)"},
         extra="bipedal",
         takes_any_policy=True,
     ),
     "driving-rl": BuiltIn(
-        "policyfuzz.targets.driving.target_rl",
+        "policyfuzz.targets.driving.target:make_rl_target",
         "a car in traffic, driven by a policy trained with PPO (MetaDrive, RL)",
         {"horizon": "steps of an episode (100)"},
         extra="metadrive",
     ),
     "driving-il": BuiltIn(
-        "policyfuzz.targets.driving.target_il",
+        "policyfuzz.targets.driving.target:make_il_target",
         "a car in traffic, driven by a cloned policy (MetaDrive, imitation)",
         {"horizon": "steps of an episode (200)"},
         extra="metadrive",
     ),
     "carla": BuiltIn(
-        "policyfuzz.targets.carla.target",
+        "policyfuzz.targets.carla.target:make_target",
         "a car in traffic on a CARLA server of yours, driven by your policy",
         {
             "host": "of the server (localhost)",
@@ -79,7 +86,7 @@ BUILT_INS: Mapping[str, BuiltIn] = {
         extra="carla",
     ),
     "ripple": BuiltIn(
-        "policyfuzz.targets.ripple.target",
+        "policyfuzz.targets.ripple.target:make_target",
         "synthetic: flee from a wave; the crash region is known in closed form",
         {
             "dimensions": "of the input, 1 or more (4)",
@@ -93,7 +100,7 @@ BUILT_INS: Mapping[str, BuiltIn] = {
 #: Whole kinds of environments, named KIND:ENVIRONMENT.
 ADAPTERS: Mapping[str, BuiltIn] = {
     "gym": BuiltIn(
-        "policyfuzz.environments.gym_target",
+        "policyfuzz.environments.gymnasium:make_target",
         "gym:ENVIRONMENT, any Gymnasium environment, with --policy: gym:LunarLander-v3, gym:my_env.py:MyEnv",
         {
             "oracle": "what counts as a crash: terminated, return<100, info.collision (by environment)",
@@ -108,7 +115,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         },
     ),
     "pettingzoo": BuiltIn(
-        "policyfuzz.environments.pettingzoo_target",
+        "policyfuzz.environments.pettingzoo:make_target",
         "pettingzoo:MODULE, any PettingZoo parallel environment: pettingzoo:mpe2.simple_spread_v3",
         {
             "reward": "sum, mean or min over the agents, or the name of one (sum)",
@@ -120,21 +127,20 @@ ADAPTERS: Mapping[str, BuiltIn] = {
 
 #: Packages bring targets of their own under this group: name to a function like make_target(options, policy).
 GROUP = "policyfuzz.targets"
-#: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.
-IN_MEMORY = "python"
 #: Set to 1, this trusts files whose loading can run code, as --trust does.
 TRUST_VARIABLE = "POLICYFUZZ_TRUST"
 
 
 def load_target(
-    name: str, policy: str | None = None, trust: bool = False, make_runner: MakeRunner = Runner
+    name: str, policy: Any = None, trust: bool = False, make_runner: MakeRunner = Runner
 ) -> Target:
     """The target called `name`, with the policy of this URI or with its own.
 
     A name is NAME or NAME:option=value,option=value for a target that comes with PolicyFuzz or another
-    package, gym:ENVIRONMENT, pettingzoo:MODULE, module:function or FILE.py:function. `trust` allows to load
-    a policy from a file that can run code while it is loaded. `make_runner` runs the few episodes from which
-    a default oracle is chosen.
+    package, gym:ENVIRONMENT, pettingzoo:MODULE, module:function or FILE.py:function. In gym: and pettingzoo:
+    a model or function of this process can act instead of a URI. `trust` allows to load a policy from a file
+    that can run code while it is loaded. `make_runner` runs the few episodes from which a default oracle is
+    chosen.
     """
     trust = trust or os.environ.get(TRUST_VARIABLE) == "1"
     whole, options = split_options(name)
@@ -147,17 +153,14 @@ def load_target(
     if base in ADAPTERS and not rest:
         raise UsageError(f"target {name!r} names no environment", ADAPTERS[base].summary)
     if base in ADAPTERS:
-        adapter = importlib.import_module(ADAPTERS[base].module)
-        made: Target = adapter.make_target(rest, options, policy, trust, make_runner)
-        return made
+        return ADAPTERS[base].make(rest, options, policy, trust, make_runner)
     if base in BUILT_INS:
         built_in = BUILT_INS[base]
         if rest:
             raise UsageError(f"cannot read {rest!r} in target {name}", f"write {base}:option=value")
         check_options(base, options, built_in.options)
         arguments = (options, policy, trust) if built_in.takes_any_policy else (options, policy)
-        target: Target = importlib.import_module(built_in.module).make_target(*arguments)
-        return target
+        return built_in.make(*arguments)
     if rest:
         return _from_code(whole, options, policy)
     return _from_package(base, options, policy)

@@ -7,11 +7,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import Choice, InputSpace, Real
-from policyfuzz.environments.families.own_reset import agreed, answered_draws, family_class, overridden
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.families import agreed, answered_draws, family_class, overridden
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 MODULE = "gymnasium.envs.box2d.bipedal_walker"
 OBSTACLES = ("stump", "stairs", "pit")
@@ -28,8 +27,6 @@ _BESIDE = 4.0
 #: which takes or gives up to 0.07 of 10 N.
 _PRECISION = 1e-2
 
-Values = NDArray[np.float64]
-
 
 def find(env: Any) -> "ObstacleStart | PushStart | None":
     """How to start `env`, if it is a BipedalWalker."""
@@ -43,8 +40,8 @@ def find(env: Any) -> "ObstacleStart | PushStart | None":
     return PushStart(constants, InputSpace((Real("push", -push, push, "N"),)))
 
 
-class ToldTypes:
-    """A generator for gymnasium's own reset: obstacle types as told, all else as the seed has it."""
+class ScriptedTypes:
+    """A generator for gymnasium's own reset: obstacle types of the input, all else as the seed has it."""
 
     def __init__(self, obstacles: Sequence[int], seed: int | np.random.Generator) -> None:
         self._types = iter(obstacles)
@@ -60,8 +57,8 @@ class ToldTypes:
         return next(self._types, int(drawn) - 1) + 1 if (low, high) == (1, 4) else drawn
 
 
-class _ToldPush:
-    """A generator for gymnasium's own reset: the push as told, all else as the seed has it."""
+class _ScriptedPush:
+    """A generator for gymnasium's own reset: the push of the input, all else as the seed has it."""
 
     def __init__(self, push: float, push_range: float, generator: np.random.Generator) -> None:
         self._push, self._range, self._generator = push, push_range, generator
@@ -86,11 +83,9 @@ class ObstacleStart:
     oracle = _FALL
     inputs = OBSTACLE_INPUTS
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         obstacles: list[int] = values.astype(np.int64).tolist()
-        return _begin(env, reset, lambda generator: ToldTypes(obstacles, generator), seed)
+        return _begin(env, reset, lambda generator: ScriptedTypes(obstacles, generator), seed)
 
     def read(self, env: Any) -> Values:
         """Types as they were built; NaN for obstacles behind the end of the course."""
@@ -106,28 +101,26 @@ class PushStart:
 
     constants: Any  #: the module of gymnasium
     inputs: InputSpace
-    _told: "WeakKeyDictionary[Any, Values]" = field(default_factory=WeakKeyDictionary)
+    _asked: "WeakKeyDictionary[Any, Values]" = field(default_factory=WeakKeyDictionary)
 
     way = "state"
     label = "first push of the hull; the ground comes from the seed"
     oracle = _FALL
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
-        self._told[env] = values.copy()
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
+        self._asked[env] = values.copy()
         push, push_range = float(values[0]), self.constants.INITIAL_RANDOM
-        return _begin(env, reset, lambda generator: _ToldPush(push, push_range, generator), seed)
+        return _begin(env, reset, lambda generator: _ScriptedPush(push, push_range, generator), seed)
 
     def read(self, env: Any) -> Values:
         momentum = sum(body.mass * body.linearVelocity.x for body in (env.hull, *env.legs))
         tolerance = np.array([2 * self.constants.INITIAL_RANDOM * _PRECISION])
-        return agreed(np.array([momentum * self.constants.FPS]), self._told[env], tolerance)
+        return agreed(np.array([momentum * self.constants.FPS]), self._asked[env], tolerance)
 
 
 def _begin(
     env: Any,
-    reset: Callable[..., FirstObservation],
+    reset: Reset,
     answering: Callable[[np.random.Generator], Any],
     seed: int,
 ) -> FirstObservation:

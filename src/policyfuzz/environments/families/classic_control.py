@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.inputs import Angle, Dimension, InputSpace, Real
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: Half-widths of a box of cart and pole in which one linear bang-bang controller keeps the pole up for 500
 #: steps, from its corners and faces too (a test shows it). Positions as a share of the environment's own
@@ -29,9 +29,7 @@ class PhysicalState:
 
     way: ClassVar[str] = "state"
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         _, info = reset(seed=seed)
         if np.shape(env.state) != values.shape:
             raise UsageError(

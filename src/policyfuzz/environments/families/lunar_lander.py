@@ -2,17 +2,16 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.environments.families.own_reset import agreed, answered_draws, family_class, overridden
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.families import agreed, answered_draws, family_class, overridden
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 MODULE = "gymnasium.envs.box2d.lunar_lander"
 #: Heights that a reset draws; it then levels those around the pad, and the ground is their moving mean.
@@ -24,8 +23,6 @@ _SMOOTHING = 0.33
 _ASIDE, _UP, _TILT = 2.0, 1.0, 0.3
 #: What Box2D gives back is right to this share of a range.
 _PRECISION = 1e-5
-
-Values = NDArray[np.float64]
 
 
 def find(env: Any) -> "LanderStart | None":
@@ -43,21 +40,19 @@ class LanderStart:
 
     constants: Any  #: the module of gymnasium
     inputs: InputSpace
-    _told: "WeakKeyDictionary[Any, tuple[Values, Values]]" = field(default_factory=WeakKeyDictionary)
+    _asked: "WeakKeyDictionary[Any, tuple[Values, Values]]" = field(default_factory=WeakKeyDictionary)
 
     way = "state"
     label = "first push, pose and terrain; engine dispersion and wind come from the seed"
     #: The environment takes 100 points for a crash or for leaving the field, and for nothing else.
     oracle = "reward<=-99.5 as crash"
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         constants, own = self.constants, type(env)
         poses: list[Values] = []
 
-        def answering(generator: np.random.Generator) -> _ToldDraws:
-            return _ToldDraws(generator, constants.INITIAL_RANDOM, values[:2], values[5:])
+        def answering(generator: np.random.Generator) -> _ScriptedDraws:
+            return _ScriptedDraws(generator, constants.INITIAL_RANDOM, values[:2], values[5:])
 
         def step(env: Any, action: Any) -> Any:
             # the reset ends with a step of its own: until then nothing has moved
@@ -68,16 +63,16 @@ class LanderStart:
 
         with overridden(env, np_random=answered_draws(own, answering), step=step):
             first = reset(seed=seed)
-        self._told[env] = values.copy(), poses[0] if poses else _pose(env, constants)
+        self._asked[env] = values.copy(), poses[0] if poses else _pose(env, constants)
         return first
 
     def read(self, env: Any) -> Values:
-        told, pose = self._told[env]
+        asked, pose = self._asked[env]
         measured = np.concatenate([_push(env, self.constants), pose, _terrain(env)])
         tolerance = np.array([_PRECISION * (side.high - side.low) for side in self.inputs.dimensions])
         if env.enable_wind:  # blows in the first step as well
             tolerance[0] += abs(env.wind_power)
-        return agreed(measured, told, tolerance)
+        return agreed(measured, asked, tolerance)
 
 
 def _inputs(constants: Any) -> InputSpace:
@@ -94,8 +89,8 @@ def _inputs(constants: Any) -> InputSpace:
     )
 
 
-class _ToldDraws:
-    """The generator of a reset: terrain and push as told, all else as the seed has it."""
+class _ScriptedDraws:
+    """The generator of a reset: terrain and push of the input, all else as the seed has it."""
 
     def __init__(
         self, generator: np.random.Generator, push_range: float, push: Values, heights: Values
@@ -109,7 +104,7 @@ class _ToldDraws:
         return getattr(self._generator, name)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Any:
-        """What was told is drawn all the same, so that later draws are those of the seed."""
+        """What the input gives is drawn all the same, so that later draws are those of the seed."""
         drawn = self._generator.uniform(low, high, size)
         if np.shape(drawn) == (_HEIGHTS,):
             drawn[list(_FREE)] = self._heights

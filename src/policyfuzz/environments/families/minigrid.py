@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import Choice, InputSpace, Integer, Seed
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: Layouts are the seeds of its own reset up to this one: enough to vary, few enough to know them all.
 _LAYOUTS = 1000
@@ -74,9 +74,7 @@ class AgentStart:
         """(n, d) -> (n,) True where the agent can walk to a goal; None where more than walking is needed."""
         return self._arrives if self.is_open else None
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         from gymnasium.utils import seeding
 
         layout, column, row, direction = (int(value) for value in values)

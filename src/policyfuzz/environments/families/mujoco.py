@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.inputs import InputSpace
+from policyfuzz.environments.families import family_class, overridden
 from policyfuzz.environments.families.mujoco_joints import Coordinate, Part, coordinates
-from policyfuzz.environments.families.own_reset import family_class, overridden
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: Bodies may overlap by this much more than in the initial pose, in metres: MuJoCo's contacts are soft, and
 #: feet stand a little in the ground.
@@ -21,12 +21,8 @@ _DEPTH = 0.01
 #: A window, and a method that may have been replaced on the object.
 _NOT_COPIED = ("mujoco_renderer", "reset")
 
-Values = NDArray[np.float64]
 
-
-def begin_at(
-    env: Any, reset: Callable[..., FirstObservation], qpos: Values, qvel: Values, seed: int
-) -> tuple[FirstObservation, bool]:
+def begin_at(env: Any, reset: Reset, qpos: Values, qvel: Values, seed: int) -> tuple[FirstObservation, bool]:
     """What the environment's own `reset` gives when it sets this state, and whether it has set any.
 
     It does so once, and before the first observation: MuJoCo's solvers go on from what they found last.
@@ -47,7 +43,7 @@ class Trial:
     """A private copy of an environment, and how deep its bodies overlap in the initial pose."""
 
     env: Any
-    idle: NDArray[Any] | None  #: the action of doing nothing; None where nobody knows which that is
+    idle: NDArray[Any] | None  #: the action of doing nothing; None if unknown
     deepest: float
 
     @classmethod
@@ -199,9 +195,7 @@ class PoseStart:
     way = "state"
     label = "joint positions and velocities around the initial pose"
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: Values, seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         qpos, qvel = self.pose.state(values)
         return begin_at(env, reset, qpos, qvel, seed)[0]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.inputs import Choice, InputSpace, Integer
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 _PLACES = ("red", "green", "yellow", "blue")
 
@@ -36,9 +36,7 @@ class TableStart:
     def inputs(self) -> InputSpace:
         return InputSpace(self.dimensions, constraint=self._is_allowed)
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         if _map(env) != self.map:
             raise UsageError(
                 f"two objects of {type(env).__name__} have different maps",

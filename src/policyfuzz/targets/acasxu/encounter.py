@@ -1,13 +1,16 @@
-"""Geometry of a two-aircraft encounter: what an input means, and how the aircraft fly.
+"""Two-aircraft encounters: what an input means, how the aircraft fly, and the vectorised simulator.
 
 Feet, seconds, radians; angles are counter-clockwise from the x axis. The ownship starts at the
 origin and heads along +y. The intruder flies straight, at the speed that makes both tracks meet.
 """
 
+from typing import Any, ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
+from policyfuzz.core.interfaces import Frame
 
 STEP_SECONDS = 0.1
 STEPS = 100
@@ -32,6 +35,57 @@ OWN_X, OWN_Y, OWN_DX, OWN_DY, OWN_HEADING, OWN_V, INT_X, INT_Y, INT_VX, INT_VY, 
 _COLLISION_COST = 100.0
 #: Of the return: r <- RETURN_DECAY · r + reward.
 RETURN_DECAY = 0.99
+
+#: The largest batch whose past is kept for pictures.
+_FILMED = 8
+
+
+class EncounterSimulator:
+    """n encounters flown at once; actions are advisories 0-4."""
+
+    signals: ClassVar[tuple[str, ...]] = ("range",)
+    capacity: ClassVar[int | None] = None
+
+    def __init__(self) -> None:
+        self.flights = np.empty((0, 11))  #: (n, 11) see the columns above
+        self._intruder_speeds = np.empty(0)
+        #: For pictures: flights (n, 11) up to now and the advisories between them, of small batches only.
+        self._flown: list[NDArray[np.float64]] = []
+        self._advised: list[NDArray[np.int64]] = []
+
+    def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
+        self.flights = take_off(inputs)
+        _, self._intruder_speeds = intruder_velocity(inputs)
+        self._flown, self._advised = [self.flights.copy()], []
+        return self._frame(np.arange(len(inputs)), is_start=True)
+
+    def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
+        fly(self.flights, rows, actions)
+        if len(self.flights) <= _FILMED:
+            self._flown.append(self.flights.copy())
+            self._advised.append(np.zeros(len(self.flights), np.int64))
+            self._advised[-1][rows] = actions
+        return self._frame(rows)
+
+    def render(self, row: int) -> NDArray[np.uint8]:
+        """A picture (640, 640, 3) of encounter `row`; in large batches without its past."""
+        from policyfuzz.targets.acasxu.picture import View, draw_encounter_now
+
+        if len(self.flights) > _FILMED:
+            return draw_encounter_now(View(self._flown[0][row]), [self.flights[row]], [])
+        flights = [flights[row] for flights in self._flown]
+        return draw_encounter_now(View(flights[0]), flights, [int(given[row]) for given in self._advised])
+
+    def _frame(self, rows: NDArray[np.int64], is_start: bool = False) -> Frame:
+        observations, ranges = np.empty((len(rows), 5)), np.empty(len(rows))
+        observe(self.flights, self._intruder_speeds, rows, observations, ranges)
+        return Frame(
+            observations=observations,
+            states=observations,
+            signals=ranges[:, None],
+            rewards=np.zeros(len(rows)) if is_start else reward(ranges),
+            ended=np.zeros(len(rows), np.bool_),
+        )
 
 
 def wrap(angle: NDArray[np.float64]) -> NDArray[np.float64]:

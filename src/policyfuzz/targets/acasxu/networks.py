@@ -1,20 +1,21 @@
-"""The controller: five networks, one for each previous advisory, and where their weights come from."""
+"""The controller: five networks, one for each previous advisory, and the files they come from."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError
 from policyfuzz.policies.mlp import Layers, MlpBank
 from policyfuzz.policies.npz import read_npz, shipped
 from policyfuzz.targets.acasxu.encounter import ADVISORIES, OBSERVATION_CENTRE, OBSERVATION_SPAN
-from policyfuzz.targets.acasxu.weights import read_nnet, read_onnx
 
 BUCKETS = 9
 #: Previous advisory and time bucket, both counted from one, as the public files name them.
@@ -87,3 +88,132 @@ def _read(path: Path) -> Layers:
             hint="is this an ACAS Xu network?",
         )
     return layers
+
+
+@dataclass(frozen=True, slots=True)
+class NNet:
+    """A ReLU network and the normalisation that its inputs expect."""
+
+    layers: list[tuple[NDArray[Any], NDArray[Any]]]  #: (weights (in, out), bias (out,)) of each layer
+    input_means: NDArray[np.float64]  #: (in,)
+    input_ranges: NDArray[np.float64]  #: (in,)
+
+
+def read_nnet(path: Path) -> NNet:
+    """The network in `path`."""
+    try:
+        lines = [line for line in path.read_text().splitlines() if line and not line.startswith("//")]
+        rows = [np.array([float(item) for item in line.split(",") if item.strip()]) for line in lines]
+        sizes = rows[1].astype(int)
+        means, ranges = rows[5], rows[6]
+        layers: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        cursor = 7
+        for n_in, n_out in pairwise(sizes):
+            weights = np.stack(rows[cursor : cursor + n_out])
+            bias = np.concatenate(rows[cursor + n_out : cursor + 2 * n_out])
+            if weights.shape != (n_out, n_in) or bias.shape != (n_out,):
+                raise ValueError(f"layer {len(layers)} is not {n_out} by {n_in}")
+            layers.append((weights.T, bias))
+            cursor += 2 * n_out
+        return NNet(layers, means[: sizes[0]], ranges[: sizes[0]])
+    except (ValueError, IndexError) as error:
+        raise PolicyError(f"{path} is not a .nnet file: {error}", hint="the file may be truncated") from error
+
+
+#: Operators that do not change the values of a vector.
+_SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Constant"}
+
+Layer = tuple[NDArray[Any], NDArray[Any]]
+
+
+def read_onnx(path: Path) -> list[Layer]:
+    """Layers (weights (in, out), bias (out,)) of the network in `path`, ReLU between them.
+
+    Anything that is not such a chain is refused, so that no network is loaded as another one.
+    """
+    onnx, numpy_helper = extras.load("onnx", "onnx"), extras.load("onnx.numpy_helper", "onnx")
+    try:
+        graph = onnx.load(str(path)).graph
+    except Exception as error:  # the parser raises its own undocumented types
+        raise PolicyError(f"{path} is not an ONNX file: {error}") from error
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    chain = _Chain(path)
+    for node in graph.node:
+        chain.add(node, [constants.get(name) for name in node.input])
+    return chain.finish()
+
+
+class _Chain:
+    """Puts layers together node by node."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._layers: list[Layer] = []
+        self._is_open = False  #: the last layer may still get a bias
+        self._has_relu = True  #: a new layer may begin
+
+    def add(self, node: Any, given: list[NDArray[Any] | None]) -> None:
+        """Take the next node; `given` are its inputs, None where they are computed."""
+        kind = node.op_type
+        if kind in ("MatMul", "Gemm"):
+            self._add_layer(_matmul(given) if kind == "MatMul" else _gemm(node, given), kind)
+        elif kind in ("Add", "Sub") and self._is_open:
+            self._add_bias(kind, given)
+        elif kind == "Relu" and self._is_open:
+            self._is_open, self._has_relu = False, True
+        elif (
+            kind == "Sub"
+            and not self._layers
+            and len(given) > 1
+            and given[1] is not None
+            and not given[1].any()
+        ):
+            return  # the inputs are shifted by nothing
+        elif kind not in _SHAPE_ONLY:
+            raise self._unsupported(f"{kind} where it stands")
+
+    def finish(self) -> list[Layer]:
+        """All layers, once all nodes have been added."""
+        if not self._layers:
+            raise self._unsupported("no layers")
+        if self._has_relu:
+            raise self._unsupported("Relu at the end")
+        return self._layers
+
+    def _add_layer(self, layer: Layer | None, kind: str) -> None:
+        if layer is None or not self._has_relu:
+            raise self._unsupported(f"{kind} without constant weights or without Relu before it")
+        self._layers.append(layer)
+        self._is_open, self._has_relu = True, False
+
+    def _add_bias(self, kind: str, given: list[NDArray[Any] | None]) -> None:
+        constant = given[1] if given[1] is not None else given[0]
+        weights, bias = self._layers[-1]
+        if constant is None or constant.size != bias.size or (kind == "Sub" and given[1] is None):
+            raise self._unsupported(f"{kind} of something else than a bias")
+        self._layers[-1] = (weights, bias + (1 if kind == "Add" else -1) * constant.ravel())
+
+    def _unsupported(self, what: str) -> PolicyError:
+        return PolicyError(
+            f"{self._path.name} is not a plain ReLU network: {what}",
+            hint="expected MatMul or Gemm, Add and Relu in turn, and no Relu at the end",
+        )
+
+
+def _matmul(given: list[NDArray[Any] | None]) -> Layer | None:
+    """The layer of a product with constant weights on either side."""
+    left, right = given
+    if left is not None:
+        return left.T, np.zeros(left.shape[0])
+    return None if right is None else (right, np.zeros(right.shape[1]))
+
+
+def _gemm(node: Any, given: list[NDArray[Any] | None]) -> Layer | None:
+    """The layer of a Gemm in its usual form: no scaling, input not transposed."""
+    options = {item.name: item.f if item.name in ("alpha", "beta") else item.i for item in node.attribute}
+    usual = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0 and not options.get("transA")
+    if not usual or given[1] is None:
+        return None
+    weights = given[1].T if options.get("transB") else given[1]
+    bias = given[2] if len(given) > 2 and given[2] is not None else np.zeros(weights.shape[1])
+    return weights, np.broadcast_to(bias.ravel(), weights.shape[1])

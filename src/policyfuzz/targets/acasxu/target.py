@@ -17,7 +17,6 @@ from policyfuzz.targets.acasxu.networks import (
     networks_in,
     shipped_networks,
 )
-from policyfuzz.targets.acasxu.simulator import EncounterSimulator
 
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
@@ -44,7 +43,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     return Target(
         name="acasxu" if bucket == _DEFAULT_BUCKET else f"acasxu:bucket={bucket}",
         inputs=INPUTS,
-        simulator=EncounterSimulator,
+        simulator=encounter.EncounterSimulator,
         policy=lambda: AdvisoryPolicy(bank),
         oracle=Below("range", encounter.COLLISION_FEET, kind="collision"),
         horizon=encounter.STEPS,

@@ -1,14 +1,16 @@
-"""Many walkers in lock-step."""
+"""Many walkers in lock-step, and pictures of them."""
 
+import os
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.interfaces import Frame
+from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
 from policyfuzz.policies.actions import checked_actions
-from policyfuzz.targets.bipedal.camera import Camera
-from policyfuzz.targets.bipedal.lidar import Surfaces
+from policyfuzz.targets.bipedal.lidar import Surfaces, ray_ends
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE
 from policyfuzz.targets.bipedal.walkers import FELT, HAS_FALLEN, Walker, X, Y, package
 
@@ -19,6 +21,9 @@ _JOINT_SPEEDS = np.array([4.0, 6.0, 4.0, 6.0])  #: full speed of hip, knee, hip,
 _GOAL = (CELLS - 10) * CELL
 _FALL_REWARD = -100.0
 
+#: Position and angle of a body.
+Pose = tuple[tuple[float, float], float]
+
 
 class WalkerSimulator:
     """n walkers; an action is the four motor commands in [-1, 1], taken as float64."""
@@ -27,7 +32,7 @@ class WalkerSimulator:
     capacity: ClassVar[int | None] = None
 
     def __init__(self) -> None:
-        package()  # a missing package is told now, not at the first episode
+        package()  # raises now if the package is missing, not at the first episode
         self._walkers: list[Walker] = []
         self._surfaces = Surfaces(0)
         self._shaping = np.empty(0)  #: (n,) what the reward is the increase of
@@ -78,6 +83,34 @@ class WalkerSimulator:
             self._camera = Camera()
         poses, lidar = self._walkers[row].poses(), self._lidar[row]
         return self._camera.picture(self._obstacles[row], self._seeds[row], poses, lidar)
+
+
+class Camera:
+    """Draws walkers in a gymnasium environment that it builds itself, so that no episode can notice."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+        self._env: Any = package().BipedalWalker(hardcore=True, render_mode="rgb_array")
+        self._case: tuple[tuple[int, ...], int] | None = None
+
+    def picture(
+        self, obstacles: Sequence[int], seed: int, poses: Sequence[Pose], lidar: NDArray[np.float32]
+    ) -> NDArray[np.uint8]:
+        """(400, 600, 3) RGB: the course of a case, hull and legs at `poses`, rays of length `lidar` (10,)."""
+        env = self._env
+        if self._case != (tuple(obstacles), seed):
+            self._case = tuple(obstacles), seed
+            env.np_random = ScriptedTypes(obstacles, seed)
+            env.reset()
+        for body, (position, angle) in zip((env.hull, *env.legs), poses, strict=True):
+            body.transform = position, angle
+        hull = poses[0][0]
+        env.scroll = hull[0] - 600 / SCALE / 5
+        for ray, end in zip(env.lidar, ray_ends(hull, lidar).tolist(), strict=True):
+            ray.p1, ray.p2 = hull, end
+        picture: NDArray[np.uint8] = env.render()
+        return picture
 
 
 def _in_units(felt: NDArray[np.float64]) -> NDArray[np.float64]:

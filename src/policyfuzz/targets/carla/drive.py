@@ -32,7 +32,7 @@ STATE = (
 #: Other vehicles count as near within this distance.
 _NEAR_METRES = 32.0
 #: Progress of one tick counts up to this many metres.
-_MOST_PROGRESS = 10.0
+_MAX_PROGRESS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def reward(
 ) -> float:
     """Of one tick: metres of `progress`, a little for speeding up, less for crashes and crossed markings."""
     return (
-        min(max(progress, -_MOST_PROGRESS), _MOST_PROGRESS)
+        min(max(progress, -_MAX_PROGRESS), _MAX_PROGRESS)
         + 0.2 * (speed - previous_speed)
         - 100.0 * speed * has_crashed
         - speed * has_left_lane

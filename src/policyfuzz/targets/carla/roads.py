@@ -88,7 +88,7 @@ _LONGEST_JUNCTION = 100
 #: Segments behind and ahead of the last position that are looked at for the next one, so that a road that
 #: comes back beside itself is no short cut.
 _BEHIND, _AHEAD = 5, 20
-#: The node that the policy is told is the first one this far ahead.
+#: The policy sees the first node that is this far ahead.
 _LOOK_AHEAD_METRES = 5.0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
-from policyfuzz.core.names import choice, number
+from policyfuzz.core.names import choice, joined, number
 
 #: Ports are two bytes; CARLA also takes the two that follow its own.
 _LAST_PORT = 65_533
@@ -59,8 +59,7 @@ def target_name(options: Mapping[str, str]) -> str:
     named = dict(options)
     if "map" in named:
         named["map"] = str(_file(named["map"]))
-    text = ",".join(f"{key}={value}" for key, value in sorted(named.items()))
-    return f"carla:{text}" if text else "carla"
+    return joined("carla", named)
 
 
 def _file(text: str) -> Path:

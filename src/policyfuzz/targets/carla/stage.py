@@ -150,7 +150,7 @@ class Stage:
                 with self._server.asked_to("take its settings back"):
                     self._world.apply_settings(original)
         except ServerError:
-            return  # a server that is gone has nothing left to clear, and whoever used it was told
+            return  # a server that is gone has nothing left to clear, and its user has seen the error
 
     def _go_synchronous(self) -> None:
         if self._original is not None:

@@ -1,21 +1,40 @@
-"""CARLA: a car in traffic on a server of yours, driven by your policy."""
+"""CARLA: a car in traffic on your server, driven by your code, a network on the state, or the autopilot."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from policyfuzz.core.errors import UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.code_files import find_code
+from policyfuzz.core.errors import PolicyError, UsageError
+from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
-from policyfuzz.targets.carla.policies import find_driver
+from policyfuzz.policies.loaded import LoadedPolicy
+from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.policies.npz import read_npz
+from policyfuzz.policies.python_calls import is_protocol
+from policyfuzz.policies.uri import Address
+from policyfuzz.targets.carla.drive import STATE
 from policyfuzz.targets.carla.roads import RoadMap
 from policyfuzz.targets.carla.server import Settings, connect, parse_options, target_name
 from policyfuzz.targets.carla.simulator import CarlaSimulator, FilmedCarlaSimulator
 from policyfuzz.targets.carla.stage import TICK_SECONDS, Stage
 from policyfuzz.targets.carla.traffic import input_space
 
+AUTOPILOT = "carla:autopilot"
+_WAYS = (
+    "give --policy py:MODULE:FUNCTION or py:FILE.py:FUNCTION, a function that returns a policy;"
+    f" --policy carla:FILE.npz, a network from {len(STATE)} state values to throttle, steer and brake;"
+    f" or --policy {AUTOPILOT} to try the set-up"
+)
+
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
-    """The target; options as in `Settings`, policy as in `policies.find_driver`.
+    """The target; options as in `Settings`, policy as in `find_driver`.
 
     Needs no server where `map` names the OpenDRIVE file of the town; the first episode does.
     """
@@ -23,10 +42,11 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     driver = find_driver(policy)
     roads = RoadMap.read(str(settings.map_file or settings.town), _map_text(settings))
     simulator = CarlaSimulator if settings.camera is None else FilmedCarlaSimulator
+    drives_itself = driver.uri == AUTOPILOT  # the traffic manager drives, and actions are ignored
     return Target(
         name=target_name(options),
         inputs=input_space(roads, settings.vehicles),
-        simulator=lambda: simulator(settings, roads, driver.drives_itself),
+        simulator=lambda: simulator(settings, roads, drives_itself),
         policy=driver.make,
         oracle=Below("impulse_margin", 0.0, kind="collision"),
         horizon=settings.horizon,
@@ -52,3 +72,64 @@ def _read(file: Path) -> str:
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read map {file}: {error}") from error
+
+
+class IdlePolicy:
+    """Gives actions that are ignored."""
+
+    def begin(self, count: int) -> None: ...
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.zeros((len(rows), 3))
+
+
+class NetworkPolicy:
+    """One network from the state to throttle, steer and brake."""
+
+    def __init__(self, bank: MlpBank) -> None:
+        self._bank = bank
+
+    def begin(self, count: int) -> None: ...
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        states = observations["state"] if observations.dtype.names else observations
+        return self._bank(states, np.zeros(len(rows), np.int64))
+
+
+def find_driver(uri: str | None) -> LoadedPolicy:
+    """The driver that `uri` names."""
+    if uri is None:
+        raise PolicyError("carla comes without a model of its own", hint=_WAYS)
+    if uri == AUTOPILOT:
+        digest = hashlib.sha256(uri.encode()).hexdigest()
+        return LoadedPolicy(IdlePolicy, "CARLA's autopilot", uri, digest)
+    if uri.startswith("carla:"):
+        return _network(Path(uri.removeprefix("carla:")).expanduser().resolve())
+    scheme, _, rest = uri.partition(":")
+    if scheme != "py" or not all(rest.rpartition(":")):
+        raise PolicyError(f"carla cannot use policy {uri!r}", hint=_WAYS)
+    return _own_code(rest)
+
+
+def _network(file: Path) -> LoadedPolicy:
+    bank = read_npz(file).check_shape(file.name, 1, len(STATE), (3,), _WAYS)
+    uri = f"carla:{file}"
+    return LoadedPolicy(lambda: NetworkPolicy(bank), uri, uri, bank.sha256)
+
+
+def _own_code(place: str) -> LoadedPolicy:
+    """The driver that the user's own function at `place` makes."""
+    source = find_code(place, "policy", "py:", PolicyError)
+    uri = f"py:{source.place}"
+    digest = Address("py", place, {}).sha256(*source.contents)
+    return LoadedPolicy(lambda: _made(uri, source.thing), uri, uri, digest)
+
+
+def _made(uri: str, make: Callable[[], Any]) -> Policy:
+    policy: Policy = make()
+    if not is_protocol(policy):
+        raise PolicyError(
+            f"{uri} returned {type(policy).__name__}, expected an object with begin(count) and"
+            " act(observations, rows)"
+        )
+    return policy

@@ -81,7 +81,7 @@ _SPREAD_METRES, _SPREAD_YAW = 1.0, np.radians(1.0)
 #: Coordinates that a mutation changes on average, however many cars there are.
 _CHANGES = 6.0
 #: A car may stand askew on its lane by this much.
-_MOST_SKEW = np.radians(30.0)
+_MAX_SKEW = np.radians(30.0)
 #: Vehicles beyond this distance from the ego vehicle are placed only where those nearer leave no room:
 #: in ten seconds of town traffic nothing from further away comes near.
 _NEAR_METRES = 100.0
@@ -124,7 +124,7 @@ def is_valid(roads: RoadMap, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
     valid = all_apart(poses)
     for row in np.flatnonzero(valid):
         skew = poses[row, :, 2] - roads.lane_headings(poses[row, :, :2])
-        valid[row] = (np.cos(skew) >= np.cos(_MOST_SKEW)).all()  # NaN is no lane, and compares False
+        valid[row] = (np.cos(skew) >= np.cos(_MAX_SKEW)).all()  # NaN is no lane, and compares False
     return valid
 
 

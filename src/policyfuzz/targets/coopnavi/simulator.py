@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.targets.coopnavi import physics
 
-#: Nobody looks at larger batches, and campaigns should not pay for pictures.
-_MOST_WITH_TRAILS = 8
+#: The largest batch whose trails are kept: campaigns should not pay for pictures.
+_FILMED = 8
 
 
 class SpreadSimulator:
@@ -59,7 +59,7 @@ class SpreadSimulator:
         else:  # the published code neither counts collisions nor looks for the end before the first step
             self._collisions[rows] += colliding
             self._finished[rows] |= arrived == physics.AGENTS
-        if len(self.worlds) <= _MOST_WITH_TRAILS:
+        if len(self.worlds) <= _FILMED:
             self._trail.append(self.worlds[:, physics.POSITIONS].copy())
         finished = self._finished[rows]
         return Frame(

@@ -7,14 +7,13 @@ from functools import partial
 import numpy as np
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.core.names import choice, number, policy_path
+from policyfuzz.core.names import choice, joined, number, policy_path
 from policyfuzz.core.oracle import Composable
 from policyfuzz.core.target import Target
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
-from policyfuzz.targets.coopnavi import layout
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, actors_in, shipped_actors
+from policyfuzz.targets.coopnavi.layout import is_solvable, is_valid, sample
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
-from policyfuzz.targets.coopnavi.solvable import is_solvable
 
 
 @dataclass(frozen=True)
@@ -91,13 +90,12 @@ def _inputs(moves_landmarks: bool) -> InputSpace:
             for which in (1, 2, 3)
             for axis in "xy"
         ),
-        constraint=layout.is_valid,
-        sampler=layout.sample,
+        constraint=is_valid,
+        sampler=sample,
     )
 
 
 def _name(chosen: tuple[object, ...]) -> str:
     """The target's name with all options that are not as usual."""
     pairs = zip(_USUAL.items(), chosen, strict=True)
-    unusual = [f"{option}={value}" for (option, usual), value in pairs if value != usual]
-    return f"coopnavi:{','.join(unusual)}" if unusual else "coopnavi"
+    return joined("coopnavi", {option: str(value) for (option, usual), value in pairs if value != usual})

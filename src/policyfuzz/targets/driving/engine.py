@@ -126,7 +126,7 @@ class SceneEnv(MetaDriveEnv):  # type: ignore[misc]
     """MetaDrive's environment, started from a scene."""
 
     traffic: ClassVar[type] = TrafficManager
-    #: Whoever has started the episode that is running.
+    #: The simulator that started the running episode.
     owner: object = None
 
     def __init__(self) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from policyfuzz.targets.driving.geometry import corners
-from policyfuzz.targets.driving.scenario import VEHICLE_LENGTH, VEHICLE_WIDTH
+from policyfuzz.targets.driving.scenario import VEHICLE_LENGTH, VEHICLE_WIDTH, corners
 
 #: Pixels of a picture, and how many of them a metre takes.
 SIZE = (960, 640)

@@ -11,7 +11,7 @@ from policyfuzz.core.extras import load
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.policies.actions import checked_actions
 from policyfuzz.targets.driving import scenario
-from policyfuzz.targets.driving.geometry import clearances, rotated, seen_from
+from policyfuzz.targets.driving.scenario import clearances, rotated, seen_from
 
 #: What a signal shows once the episode went wrong; it is 0 or more otherwise.
 WRONG = -1.0

@@ -1,4 +1,4 @@
-"""The target: a car in traffic, and who drives it."""
+"""The targets driving-rl and driving-il: a car in traffic, and who drives it."""
 
 from collections.abc import Callable, Mapping
 
@@ -7,7 +7,7 @@ from policyfuzz.core.target import Target
 from policyfuzz.oracles import Below
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.targets.driving import scenario
-from policyfuzz.targets.driving.networks import DrivingPolicy, network_in
+from policyfuzz.targets.driving.networks import DrivingPolicy, cloned, expert, network_in
 from policyfuzz.targets.driving.simulator import DrivingSimulator
 
 #: Both small, since an episode takes half a second or more.
@@ -17,7 +17,17 @@ _SAMPLES = 32
 _LONGEST = 10_000
 
 
-def make_driving(
+def make_rl_target(options: Mapping[str, str], policy: str | None) -> Target:
+    """driving-rl: the PPO expert that comes with MetaDrive drives, or the network of driving:FILE.npz."""
+    return _make_target("driving-rl", expert, 100, options, policy)
+
+
+def make_il_target(options: Mapping[str, str], policy: str | None) -> Target:
+    """driving-il: a network cloned from the expert drives, or the one of driving:FILE.npz."""
+    return _make_target("driving-il", cloned, 200, options, policy)
+
+
+def _make_target(
     name: str,
     own_policy: Callable[[], MlpBank],
     default_horizon: int,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.environments.starts import FirstObservation
+from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: The key of info under which each agent finds the number of others that it touches.
 COLLISIONS = "collisions"
@@ -27,14 +27,14 @@ class CountsContacts:
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, dict[Any, Any]]:
         """As the environment resets, infos completed."""
         observations, infos = self._env.reset(seed=seed, options=options)
-        return observations, self._told(infos)
+        return observations, self._with_contacts(infos)
 
     def step(self, actions: dict[Any, Any]) -> tuple[Any, Any, Any, Any, dict[Any, Any]]:
         """As the environment steps, infos completed."""
         observations, rewards, terminations, truncations, infos = self._env.step(actions)
-        return observations, rewards, terminations, truncations, self._told(infos)
+        return observations, rewards, terminations, truncations, self._with_contacts(infos)
 
-    def _told(self, infos: dict[Any, Any]) -> dict[Any, Any]:
+    def _with_contacts(self, infos: dict[Any, Any]) -> dict[Any, Any]:
         contacts = _contacts(self._env.unwrapped.world)
         return {agent: {COLLISIONS: contacts.get(str(agent)), **info} for agent, info in infos.items()}
 
@@ -68,9 +68,7 @@ class WorldStart:
     way: ClassVar[str] = "state"
     oracle: ClassVar[str | None] = None
 
-    def begin(
-        self, env: Any, reset: Callable[..., FirstObservation], values: NDArray[np.float64], seed: int
-    ) -> FirstObservation:
+    def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         first = reset(seed=seed)
         everything = env.world.entities
         for place, position in zip(self.entities, values.reshape(-1, 2), strict=True):
@@ -78,7 +76,7 @@ class WorldStart:
             everything[place].state.p_vel = np.zeros(2)
         if hasattr(env, "original_cam_range"):  # else pictures draw things in the size of another start
             env.original_cam_range = max(np.abs(entity.state.p_pos).max() for entity in everything)
-        return first  # nothing: whoever wraps this environment asks for observations after its reset
+        return first  # nothing: the wrapper around this environment asks for observations after its reset
 
     def read(self, env: Any) -> NDArray[np.float64]:
         everything = env.world.entities
@@ -92,7 +90,7 @@ def find_world_start(env: Any) -> WorldStart | None:
     """
     if not is_particle_world(env):
         return None
-    drawn = np.stack([_drawn(env, seed) for seed in range(_DRAWS)])
+    drawn = np.stack([_drawn_places(env, seed) for seed in range(_DRAWS)])
     low, high = np.floor(drawn.min(axis=0) * _GRID) / _GRID, np.ceil(drawn.max(axis=0) * _GRID) / _GRID
     moved = tuple(place for place in _movable(env) if (drawn[:, place] != drawn[0, place]).any())
     if not moved:
@@ -114,7 +112,7 @@ def is_particle_world(env: Any) -> bool:
     return type(env).reset.__module__.startswith(_PACKAGES) and bool(env.world.dim_p == 2)
 
 
-def _drawn(env: Any, seed: int) -> NDArray[np.float64]:
+def _drawn_places(env: Any, seed: int) -> NDArray[np.float64]:
     """(e, 2) where everything is after a reset of the world."""
     env.scenario.reset_world(env.world, np.random.default_rng(seed))
     return np.array([entity.state.p_pos for entity in env.world.entities])
@@ -133,7 +131,7 @@ def _movable(env: Any) -> list[int]:
 
 def _is_seen(env: Any, place: int, seed: int) -> bool:
     """True where an agent sees a difference when an entity is moved."""
-    _drawn(env, seed)
+    _drawn_places(env, seed)
     before = [env.observe(agent) for agent in env.possible_agents]
     state = env.world.entities[place].state
     state.p_pos = state.p_pos + 0.125
@@ -148,7 +146,7 @@ def _remembers_places(scenario: Any) -> bool:
 
 
 def _names(entities: list[Any]) -> list[str]:
-    """A name of its own for everything: agent_0, landmark_0."""
+    """A unique name for everything: agent_0, landmark_0."""
     names = [str(entity.name).replace(" ", "_") or "entity" for entity in entities]
     return [name if names.count(name) == 1 else f"{name}_{place}" for place, name in enumerate(names)]
 

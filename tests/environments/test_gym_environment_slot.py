@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policyfuzz.core.code_files import load_file
-from policyfuzz.environments.simulator import GymSimulator, Seat
+from policyfuzz.environments.simulator import EnvironmentSlot, GymSimulator
 from policyfuzz.environments.starts import SeedStart
 
 TARGETS = Path(__file__).parents[1] / "environments"
@@ -19,8 +19,8 @@ def hostile():
 
 def test_reset_that_calls_itself_draws_anew_and_is_a_function_of_its_seed(hostile):
     def starts(seeds):
-        seat = Seat(hostile.Choosy(), SeedStart())
-        return {seed: float(seat.reset(np.array([float(seed)]), 7)[0][0]) for seed in seeds}
+        slot = EnvironmentSlot(hostile.Choosy(), SeedStart())
+        return {seed: float(slot.reset(np.array([float(seed)]), 7)[0][0]) for seed in seeds}
 
     found = starts(range(8))
     assert all(0 < place < 2 for place in found.values())
