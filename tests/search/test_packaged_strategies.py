@@ -49,7 +49,7 @@ def test_built_in_strategy_goes_before_one_of_the_same_name():
 
 
 @pytest.mark.usefixtures("package")
-def test_entry_that_is_no_strategy_is_told():
+def test_entry_that_is_no_strategy_is_rejected():
     with pytest.raises(UsageError, match="is a int"):
         find_strategy("number")
     with pytest.raises(TargetCodeError, match="strategy gone"):

@@ -212,7 +212,7 @@ def test_nothing_is_learnt_from_episodes_without_a_result(spoil):
 
 @pytest.mark.parametrize("has_error", [True, False], ids=["error", "NaN return"])
 def test_findings_without_a_result_are_walked_through_like_others(has_error):
-    """As where an exception, or a number that is none, is what is looked for."""
+    """As with an oracle that looks for exceptions or NaN."""
     space = InputSpace((Real("a", 0, 1), Real("b", 0, 1)))
 
     def run(cases):
@@ -226,7 +226,7 @@ def test_findings_without_a_result_are_walked_through_like_others(has_error):
 
 
 def test_a_batch_of_nothing_but_failures_without_states_is_learnt_from():
-    """As where every episode of a batch raises in its reset, and just that is looked for."""
+    """As with an oracle that looks for exceptions, if every reset of a batch raises."""
     fuzzer = fuzzer_of()
     drive(fuzzer, 6)
     cases = fuzzer.ask(30)

@@ -77,7 +77,7 @@ class InputSpace:
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated or not names:
             problem = f"repeated dimension names {repeated}" if repeated else "no dimensions"
-            raise UsageError(f"an input space has {problem}", hint="give every dimension a name of its own")
+            raise UsageError(f"an input space has {problem}", hint="give every dimension a unique name")
 
     @property
     def names(self) -> tuple[str, ...]:

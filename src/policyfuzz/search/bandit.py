@@ -1,4 +1,4 @@
-"""The bandit that schedules emitters: those that found most of late propose most of the next cases."""
+"""The bandit that schedules emitters: those that lately found most propose most of the next cases."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -31,8 +31,8 @@ class Fuzzer:
     seed: int = 0
     clock: TimeSplit = field(default_factory=TimeSplit)
     _context: SearchContext = field(init=False)
-    _asked: int = field(init=False, default=0)
-    _told: int = field(init=False, default=0)
+    _asks: int = field(init=False, default=0)
+    _tells: int = field(init=False, default=0)
     _sampled: int = field(init=False, default=0)
     _awaited: int = field(init=False, default=0)  #: samples and probes that are being run
     _is_warm: bool = field(init=False, default=False)  #: all first samples have been learnt from
@@ -64,8 +64,8 @@ class Fuzzer:
     def ask(self, count: int) -> Cases:
         """Up to `count` cases to run next."""
         with self.clock.activity("search"):
-            rng = np.random.default_rng([self.seed, 0, self._asked])
-            self._asked += 1
+            rng = np.random.default_rng([self.seed, 0, self._asks])
+            self._asks += 1
             cases = [self.algorithm.probe(self._context, rng, count)]
             self._awaited += len(cases[0])
             count -= len(cases[0])
@@ -89,8 +89,8 @@ class Fuzzer:
     def tell(self, cases: Cases, executions: Executions) -> Update:
         """Learn from the `executions` of `cases`."""
         with self.clock.activity("search"):
-            rng = np.random.default_rng([self.seed, 1, self._told])
-            self._told += 1
+            rng = np.random.default_rng([self.seed, 1, self._tells])
+            self._tells += 1
             if self.learns:
                 awaited = (cases.purposes == Purpose.PROBE) | (cases.purposes == Purpose.SAMPLE)
                 self._awaited -= int(np.count_nonzero(awaited))
@@ -98,7 +98,7 @@ class Fuzzer:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that is needed to continue, as arrays, except the corpus."""
-        counters = [self._asked, self._told, self._sampled, self._awaited, int(self._is_warm)]
+        counters = [self._asks, self._tells, self._sampled, self._awaited, int(self._is_warm)]
         drawn = [self.validator.drawn, self.validator.invalid, self.validator.unsolvable]
         state: dict[str, NDArray[Any]] = {"counters": np.array(counters), "drawn": np.array(drawn)}
         return state | self.algorithm.state()
@@ -106,7 +106,7 @@ class Fuzzer:
     def restore(self, state: State, corpus: Corpus) -> None:
         """Continue from `state` and `corpus` exactly as the fuzzer that had them."""
         counters = state["counters"].tolist()
-        self._asked, self._told, self._sampled, self._awaited = counters[:4]
+        self._asks, self._tells, self._sampled, self._awaited = counters[:4]
         self._is_warm = bool(counters[4])
         drawn, invalid, unsolvable = (int(value) for value in state["drawn"])
         self.validator.drawn, self.validator.invalid, self.validator.unsolvable = drawn, invalid, unsolvable

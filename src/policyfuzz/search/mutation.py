@@ -35,7 +35,7 @@ class Mutator:
         self._wraps = self.space.periods > 0
         self._has_order = np.array([not isinstance(one, Choice | Seed) for one in dimensions])
         is_whole = [isinstance(one, Choice | Seed | Integer) for one in dimensions]
-        levels = [one.high - one.low + 1 for one in dimensions]
+        levels = [float(one.high - one.low + 1) for one in dimensions]
         self._levels = np.where(is_whole, levels, np.inf)
 
     @property
