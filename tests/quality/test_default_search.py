@@ -5,7 +5,7 @@ import pytest
 
 from policyfuzz import Runner, load_target, make_fuzzer
 from policyfuzz.core.settings import DEFAULT_STRATEGY
-from policyfuzz.search.distinct import Packing
+from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.targets.ripple.target import Pond
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_all_regions_of_one_in_ten_thousand_are_found_with_most_seeds():
 def test_distinct_findings_are_many_times_those_of_random_sampling(name, episodes):
     target = load_target(name)
     searched, sampled = (
-        Packing(0.01, target.inputs.periods).add(
+        DistinctSet(0.01, target.inputs.periods).add(
             target.inputs.to_unit(crashes_of(target, strategy, 0, episodes))
         )
         for strategy in (DEFAULT_STRATEGY, "random")

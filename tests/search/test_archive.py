@@ -2,21 +2,26 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.search.archive import BEHAVIOUR_CELLS, Archive, Seen
+from policyfuzz.search.archive import Archive
 from policyfuzz.search.corpus import COLUMNS, Corpus
+from policyfuzz.search.evaluation import BEHAVIOUR_CELLS, Evaluations, InputCells
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 
 
-def seen(rows):
+def evaluated(rows):
     """Of rows (input cell, behaviour cell, distance, tie-break, crashed)."""
-    inputs, niches, distances, tie_breaks, crashed = (np.array(column) for column in zip(*rows, strict=True))
-    return Seen((inputs, niches), distances.astype(float), tie_breaks.astype(float), crashed.astype(bool))
+    inputs, behaviours, distances, tie_breaks, crashed = (
+        np.array(column) for column in zip(*rows, strict=True)
+    )
+    return Evaluations(
+        inputs, behaviours, distances.astype(float), tie_breaks.astype(float), crashed.astype(bool)
+    )
 
 
 def archive_of(rows):
     archive = Archive(2)
-    archive.add(np.arange(len(rows)), seen(rows))
+    archive.add(np.arange(len(rows)), evaluated(rows))
     return archive
 
 
@@ -27,12 +32,12 @@ def test_elite_is_the_least_distance_and_of_these_the_least_tie_break():
 
 def test_first_of_equals_stays_the_elite():
     archive = archive_of([(5, 9, 1.0, 7.0, 0), (5, 9, 1.0, 7.0, 0)])
-    equal, better = seen([(5, 9, 1.0, 7.0, 0)]), seen([(5, 9, 1.0, 6.0, 0)])
+    equal, better = evaluated([(5, 9, 1.0, 7.0, 0)]), evaluated([(5, 9, 1.0, 6.0, 0)])
     assert archive.safe.tolist() == [0]
-    assert not archive.worth_keeping(equal).any()
+    assert not archive.is_elite(equal).any()
     archive.add(np.array([2]), equal)
     assert archive.safe.tolist() == [0]
-    assert archive.worth_keeping(better).all()
+    assert archive.is_elite(better).all()
 
 
 def test_entry_is_a_parent_when_it_is_the_best_of_either_cell():
@@ -40,25 +45,27 @@ def test_entry_is_a_parent_when_it_is_the_best_of_either_cell():
     assert archive.safe.tolist() == [0, 1, 2]
 
 
-def test_only_the_best_of_a_batch_is_worth_keeping_in_each_cell():
+def test_only_the_best_of_a_batch_is_is_elite_in_each_cell():
     rows = [(1, 1, 3.0, 0.0, 0), (1, 1, 2.0, 0.0, 0), (2, 2, 9.0, 0.0, 0), (1, 1, 0.0, 0.0, 1)]
-    assert Archive(2).worth_keeping(seen(rows)).tolist() == [False, True, True, False]
+    assert Archive(2).is_elite(evaluated(rows)).tolist() == [False, True, True, False]
 
 
-def test_what_is_as_far_as_can_be_is_not_worth_keeping():
-    assert not Archive(2).worth_keeping(seen([(1, 1, np.inf, np.inf, 0)])).any()
+def test_what_is_as_far_as_can_be_is_not_is_elite():
+    assert not Archive(2).is_elite(evaluated([(1, 1, np.inf, np.inf, 0)])).any()
 
 
 def test_latest_finding_of_a_cell_is_a_parent_however_near_others_came():
     archive = archive_of([(1, 1, -9.0, 0.0, 1), (1, 1, -1.0, 0.0, 1), (1, 1, 5.0, 0.0, 0)])
     assert archive.crashed.tolist() == [1]
     assert archive.safe.tolist() == [2]
-    archive.add(np.array([3]), seen([(1, 2, -2.0, 0.0, 1)]))
-    assert archive.crashed.tolist() == [1, 3], "the latest of the input's cell, and of each niche"
+    archive.add(np.array([3]), evaluated([(1, 2, -2.0, 0.0, 1)]))
+    assert archive.crashed.tolist() == [1, 3], (
+        "the latest of the input's cell, and of each cell of the behaviour"
+    )
 
 
 def test_findings_are_rare_until_there_are_many_in_their_cells():
-    place = seen([(1, 1, -1.0, 0.0, 1)])
+    place = evaluated([(1, 1, -1.0, 0.0, 1)])
     archive, rarities = Archive(2), []
     for entry in range(4):
         rarities.append(float(archive.rarity(place)[0]))
@@ -66,7 +73,7 @@ def test_findings_are_rare_until_there_are_many_in_their_cells():
     assert rarities[0] == 1.0
     assert rarities == sorted(rarities, reverse=True)
     assert len(set(rarities)) == 4
-    assert rarities[3] < archive.rarity(seen([(1, 2, -1.0, 0.0, 1)]))[0] < 1.0, "half of it is new"
+    assert rarities[3] < archive.rarity(evaluated([(1, 2, -1.0, 0.0, 1)]))[0] < 1.0, "half of it is new"
 
 
 @some_examples
@@ -82,8 +89,9 @@ def test_archive_of_a_corpus_is_the_one_that_grew_batch_by_batch(sizes, seed):
             "is_crash": rng.random(size) < 0.3,
             "niche": rng.integers(0, 5, size) * (BEHAVIOUR_CELLS // 5),
         }
-        batch = Seen(
-            (grown.input_cells.of(unit), columns["niche"]),
+        batch = Evaluations(
+            InputCells(2).of(unit),
+            columns["niche"],
             columns["distance"],
             columns["tie_break"],
             columns["is_crash"],
@@ -92,5 +100,7 @@ def test_archive_of_a_corpus_is_the_one_that_grew_batch_by_batch(sizes, seed):
     made = Archive.of(corpus, corpus.inputs)
     np.testing.assert_array_equal(made.safe, grown.safe)
     np.testing.assert_array_equal(made.crashed, grown.crashed)
-    places = seen([(cell, niche, 0.0, 0.0, 1) for cell in range(64) for niche in (0, BEHAVIOUR_CELLS // 5)])
+    places = evaluated(
+        [(cell, behaviour, 0.0, 0.0, 1) for cell in range(64) for behaviour in (0, BEHAVIOUR_CELLS // 5)]
+    )
     np.testing.assert_array_equal(made.rarity(places), grown.rarity(places))

@@ -3,12 +3,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.search.bandit import _CLIMBING, _LEAST, _RANDOM, Bandit, Emitter
+from policyfuzz.search.bandit import (
+    LEAST_CLIMBING_SHARE,
+    LEAST_GROUP_SHARE,
+    RANDOM_SHARE,
+    SEEKERS,
+    WALKERS,
+    Bandit,
+)
+from policyfuzz.search.emitters import Emitter
 
 some_examples = settings(max_examples=60, deadline=None, derandomize=True)
-
-SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS]
-WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]
 
 
 def taught(rates, trials=1000):
@@ -33,9 +38,9 @@ def test_shares_add_up_to_one_and_a_tenth_is_random(experience, findings):
     shares = bandit.shares(findings)
     assert shares.sum() == pytest.approx(1, abs=1e-12)
     assert (shares >= 0).all()
-    assert shares[Emitter.RANDOM] == _RANDOM == 0.1
+    assert shares[Emitter.RANDOM] == RANDOM_SHARE == 0.1
     assert (shares[SEEKERS] > 0).all()
-    assert shares[SEEKERS].sum() >= (1 - _RANDOM) * _LEAST - 1e-12
+    assert shares[SEEKERS].sum() >= (1 - RANDOM_SHARE) * LEAST_GROUP_SHARE - 1e-12
 
 
 def test_nobody_walks_before_there_is_a_finding():
@@ -64,12 +69,12 @@ def test_emitter_that_finds_more_gets_more(emitter):
 def test_group_keeps_a_share_however_little_it_finds(group):
     others = [one for one in (*SEEKERS, *WALKERS) if one not in group]
     shares = taught(dict.fromkeys(others, 1.0) | dict.fromkeys(group, 0.0)).shares(9)
-    assert shares[group].sum() == pytest.approx((1 - _RANDOM) * _LEAST)
+    assert shares[group].sum() == pytest.approx((1 - RANDOM_SHARE) * LEAST_GROUP_SHARE)
 
 
 def test_climbers_get_a_share_of_what_seekers_do_however_little_they_find():
     shares = taught({Emitter.JUMP: 0.9, Emitter.CLIMB: 0.0}).shares(9)
-    assert shares[Emitter.CLIMB] == pytest.approx(_CLIMBING * shares[SEEKERS].sum())
+    assert shares[Emitter.CLIMB] == pytest.approx(LEAST_CLIMBING_SHARE * shares[SEEKERS].sum())
     shares = taught({Emitter.CLIMB: 0.9}).shares(9)
     assert shares[Emitter.CLIMB] > 0.8 * shares[SEEKERS].sum()
 

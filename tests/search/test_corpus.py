@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,3 +55,22 @@ def test_an_entry_is_not_chosen_when_its_energy_is_infinite():
 def test_entries_are_chosen_in_proportion_to_their_energy():
     chosen = corpus_with([1.0, 3.0]).choose(np.random.default_rng(0), 4000)
     assert 0.72 < chosen.mean() < 0.78
+
+
+def test_columns_that_an_algorithm_does_not_use_may_be_left_out():
+    corpus, (inputs, columns) = Corpus(3), entries(np.random.default_rng(0), 2)
+    used = {name: columns[name] for name in ("parent", "case_seed", "return", "energy")}
+    corpus.append(inputs, used)
+    for name, values in used.items():
+        np.testing.assert_array_equal(corpus.column(name), values)
+    assert all(np.isnan(corpus.column(name)).all() for name in ("log_density", "distance", "tie_break"))
+    assert not corpus.column("is_crash").any()
+    assert not corpus.column("niche").any()
+
+
+@pytest.mark.parametrize("name", ["parent", "case_seed", "return", "energy"])
+def test_columns_that_every_algorithm_needs_may_not_be_left_out(name):
+    inputs, columns = entries(np.random.default_rng(0), 2)
+    del columns[name]
+    with pytest.raises(KeyError):
+        Corpus(3).append(inputs, columns)

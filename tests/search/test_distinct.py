@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policyfuzz.search.distinct import Packing
+from policyfuzz.search.distinct import DistinctSet
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 
@@ -28,7 +28,7 @@ def greedy(points, radius, periods):
 )
 def test_packing_equals_a_greedy_packing(seed, periods, radius):
     points = np.random.default_rng(seed).random((100, len(periods)))
-    packing = Packing(radius, np.array(periods))
+    packing = DistinctSet(radius, np.array(periods))
     expected = greedy(points, radius, np.array(periods))
     np.testing.assert_array_equal(packing.add(points), expected)
     assert len(packing) == expected.sum()
@@ -37,26 +37,26 @@ def test_packing_equals_a_greedy_packing(seed, periods, radius):
 @pytest.mark.parametrize("periods", [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
 def test_packing_equals_a_greedy_packing_when_it_holds_many_points(periods):
     points = np.random.default_rng(0).random((2500, 2))
-    packing, periods = Packing(0.015, np.array(periods)), np.array(periods)
+    packing, periods = DistinctSet(0.015, np.array(periods)), np.array(periods)
     got = np.concatenate([packing.add(part) for part in np.array_split(points, 7)])
     np.testing.assert_array_equal(got, greedy(points, 0.015, periods))
     assert len(packing) > 1000  # the tree is built and rebuilt on the way
 
 
 def test_a_point_is_refused_when_an_equal_one_was_added():
-    packing = Packing(0.01, np.zeros(2))
+    packing = DistinctSet(0.01, np.zeros(2))
     assert packing.add(np.array([[0.5, 0.5], [0.5, 0.5]])).tolist() == [True, False]
     assert packing.add(np.array([[0.5, 0.5]])).tolist() == [False]
 
 
 def test_ends_of_a_coordinate_are_the_same_place_when_it_is_periodic():
     points = np.array([[0.0], [1.0], [0.999]])
-    assert Packing(0.01, np.ones(1)).add(points).tolist() == [True, False, False]
-    assert Packing(0.01, np.zeros(1)).add(points).tolist() == [True, True, False]
+    assert DistinctSet(0.01, np.ones(1)).add(points).tolist() == [True, False, False]
+    assert DistinctSet(0.01, np.zeros(1)).add(points).tolist() == [True, True, False]
 
 
 def test_ends_of_a_coordinate_are_the_same_place_when_it_is_periodic_and_the_tree_is_built():
-    packing = Packing(1e-4, np.array([1.0, 0.0]))
+    packing = DistinctSet(1e-4, np.array([1.0, 0.0]))
     places = np.concatenate([[1.0], np.linspace(0.1, 0.9, 600)])
     assert packing.add(np.column_stack([places, np.full(601, 0.5)])).all()
     points = np.array([[1.0, 0.5], [0.0, 0.5], [0.99999, 0.5], [0.1, 0.5], [0.0, 0.6]])
@@ -64,6 +64,6 @@ def test_ends_of_a_coordinate_are_the_same_place_when_it_is_periodic_and_the_tre
 
 
 def test_adding_no_points_changes_nothing():
-    packing = Packing(0.1, np.zeros(3))
+    packing = DistinctSet(0.1, np.zeros(3))
     assert packing.add(np.empty((0, 3))).shape == (0,)
     assert len(packing) == 0

@@ -9,10 +9,10 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.settings import DensitySettings
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.search.algorithm import RandomTactic
+from policyfuzz.search.algorithm import RandomSearch
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.mdpfuzz import EnergyTactic, FreshnessGuide, ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergySearch, FreshnessGuide, ReturnGuide
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 
@@ -38,9 +38,9 @@ def simulate(cases):
 def fuzzer_with(guides=("return", "freshness"), seed=0, **parts):
     made = {"return": ReturnGuide, "freshness": lambda: FreshnessGuide(DensitySettings(components=2))}
     if not guides:
-        return Fuzzer(SPACE, solvable, RandomTactic(), seed)
+        return Fuzzer(SPACE, solvable, RandomSearch(), seed)
     options = {"samples": 30} | parts
-    return Fuzzer(SPACE, solvable, EnergyTactic(tuple(made[name]() for name in guides), **options), seed)
+    return Fuzzer(SPACE, solvable, EnergySearch(tuple(made[name]() for name in guides), **options), seed)
 
 
 def drive(fuzzer, batches, size=20, run=simulate):
@@ -166,38 +166,40 @@ def test_no_more_is_asked_than_was_wanted(seed, sizes):
 
 
 @strategies
-def test_crashed_cases_are_told_and_never_kept(guides, exact):
+def test_crashed_cases_are_reported_and_never_kept(guides, exact):
     fuzzer = fuzzer_with(guides, probes_mutants=exact)
     crashed = 0
     for _ in range(15):
         cases = fuzzer.ask(20)
-        told = fuzzer.tell(cases, simulate(cases))
-        np.testing.assert_array_equal(told.crashed, np.flatnonzero(cases.inputs[:, 0] < 0.3))
-        assert not set(told.crashed) & set(told.kept)
-        crashed += len(told.crashed)
+        update = fuzzer.tell(cases, simulate(cases))
+        np.testing.assert_array_equal(update.crashed, np.flatnonzero(cases.inputs[:, 0] < 0.3))
+        assert not set(update.crashed) & set(update.kept)
+        crashed += len(update.crashed)
     assert crashed > 0
     assert (fuzzer.corpus.inputs[:, 0] >= 0.3).all()
 
 
-def test_told_names_the_rows_that_entered_the_corpus():
+def test_update_names_the_rows_that_entered_the_corpus():
     fuzzer = fuzzer_with(probes_mutants=True)
     for _ in range(15):
         cases = fuzzer.ask(20)
         executions = simulate(cases)
-        told = fuzzer.tell(cases, executions)
-        np.testing.assert_array_equal(fuzzer.corpus.inputs[told.entries], cases.inputs[told.kept])
-        np.testing.assert_array_equal(fuzzer.corpus.column("parent")[told.entries], cases.parents[told.kept])
+        update = fuzzer.tell(cases, executions)
+        np.testing.assert_array_equal(fuzzer.corpus.inputs[update.entries], cases.inputs[update.kept])
         np.testing.assert_array_equal(
-            fuzzer.corpus.column("return")[told.entries], executions.returns[told.kept]
+            fuzzer.corpus.column("parent")[update.entries], cases.parents[update.kept]
         )
-        assert not (cases.purposes[told.kept] == Purpose.PROBE).any()
+        np.testing.assert_array_equal(
+            fuzzer.corpus.column("return")[update.entries], executions.returns[update.kept]
+        )
+        assert not (cases.purposes[update.kept] == Purpose.PROBE).any()
 
 
 def test_samples_that_did_not_crash_are_all_kept():
     fuzzer = fuzzer_with(samples=20)
     cases = fuzzer.ask(20)
-    told = fuzzer.tell(cases, simulate(cases))
-    assert len(told.kept) + len(told.crashed) == 20
+    update = fuzzer.tell(cases, simulate(cases))
+    assert len(update.kept) + len(update.crashed) == 20
 
 
 def test_a_mutant_is_kept_when_it_earned_less_than_its_parent():
@@ -206,9 +208,9 @@ def test_a_mutant_is_kept_when_it_earned_less_than_its_parent():
     mutants = fuzzer.ask(50)
     executions = simulate(mutants)
     parent_returns = fuzzer.corpus.column("return")[mutants.parents].copy()
-    told = fuzzer.tell(mutants, executions)
+    update = fuzzer.tell(mutants, executions)
     expected = (executions.returns < parent_returns) & ~executions.crashed
-    np.testing.assert_array_equal(told.kept, np.flatnonzero(expected))
+    np.testing.assert_array_equal(update.kept, np.flatnonzero(expected))
 
 
 def sensitivity(fuzzer, cases, executions):
@@ -222,8 +224,8 @@ def test_energy_of_a_sample_is_measured_by_its_probe():
     drive(fuzzer, 1)
     assert np.isnan(fuzzer.corpus.column("energy")).all()
     probes = fuzzer.ask(20)
-    told = fuzzer.tell(probes, simulate(probes))
-    np.testing.assert_array_equal(told.measured, np.arange(len(fuzzer.corpus)))
+    update = fuzzer.tell(probes, simulate(probes))
+    np.testing.assert_array_equal(update.measured, np.arange(len(fuzzer.corpus)))
     np.testing.assert_allclose(
         fuzzer.corpus.column("energy"), sensitivity(fuzzer, probes, simulate(probes)), rtol=1e-12
     )
@@ -234,10 +236,10 @@ def test_energy_of_a_mutant_comes_from_its_parent_when_lineage_is_wanted():
     drive(fuzzer, 4)
     mutants = fuzzer.ask(50)
     executions = simulate(mutants)
-    told = fuzzer.tell(mutants, executions)
-    assert len(told.entries) > 0
-    expected = sensitivity(fuzzer, mutants[told.kept], executions[told.kept])
-    np.testing.assert_allclose(fuzzer.corpus.column("energy")[told.entries], expected, rtol=1e-12)
+    update = fuzzer.tell(mutants, executions)
+    assert len(update.entries) > 0
+    expected = sensitivity(fuzzer, mutants[update.kept], executions[update.kept])
+    np.testing.assert_allclose(fuzzer.corpus.column("energy")[update.entries], expected, rtol=1e-12)
     assert (fuzzer.ask(20).purposes == Purpose.MUTANT).all()
 
 
@@ -251,8 +253,8 @@ def test_energy_of_a_mutant_is_measured_by_a_probe_when_it_shall_be_exact():
     probes = fuzzer.ask(len(kept))
     assert (probes.purposes == Purpose.PROBE).all()
     np.testing.assert_array_equal(probes.parents, kept)
-    told = fuzzer.tell(probes, simulate(probes))
-    np.testing.assert_array_equal(told.measured, kept)
+    update = fuzzer.tell(probes, simulate(probes))
+    np.testing.assert_array_equal(update.measured, kept)
     np.testing.assert_allclose(
         fuzzer.corpus.column("energy")[kept], sensitivity(fuzzer, probes, simulate(probes)), rtol=1e-12
     )
@@ -276,7 +278,7 @@ def test_search_goes_on_without_an_entry_when_that_has_no_good_neighbour():
         constraint=lambda inputs: (inputs[:, 0] > 0.5) | (inputs[:, 0] == 0.25),
         sampler=island_first,
     )
-    fuzzer = Fuzzer(space, None, EnergyTactic((ReturnGuide(),), samples=5))
+    fuzzer = Fuzzer(space, None, EnergySearch((ReturnGuide(),), samples=5))
 
     def run(cases):
         nothing = np.full(len(cases), NONE)
@@ -330,15 +332,18 @@ def test_a_restored_fuzzer_continues_identically(guides, exact, batches):
 def test_threshold_and_fresh_share_are_those_of_the_freshness_guide():
     fuzzer = fuzzer_with()
     drive(fuzzer, 6)
-    guide = fuzzer.tactic.guides[1]
-    assert (fuzzer.tactic.threshold, fuzzer.tactic.fresh_share) == (guide.threshold, guide.fresh_share)
-    assert np.isfinite(fuzzer.tactic.threshold)
+    guide = fuzzer.algorithm.guides[1]
+    assert (fuzzer.algorithm.fresh_threshold, fuzzer.algorithm.fresh_share) == (
+        guide.threshold,
+        guide.fresh_share,
+    )
+    assert np.isfinite(fuzzer.algorithm.fresh_threshold)
 
 
 def test_threshold_and_fresh_share_are_unknown_when_there_is_no_freshness_guide():
     fuzzer = fuzzer_with(guides=("return",))
-    assert np.isnan(fuzzer.tactic.threshold)
-    assert np.isnan(fuzzer.tactic.fresh_share)
+    assert np.isnan(fuzzer.algorithm.fresh_threshold)
+    assert np.isnan(fuzzer.algorithm.fresh_share)
 
 
 def test_a_share_of_later_batches_is_sampled_when_exploring():

@@ -43,13 +43,13 @@ def tell_with(fuzzer, others):
 @pytest.mark.parametrize("strategy", ["mdpfuzz", "reward"])
 def test_import_is_kept_without_a_parent_unless_it_crashed(strategy, sensitivity):
     fuzzer, others = warm_fuzzer(strategy, sensitivity), imports(16)
-    asked, told = tell_with(fuzzer, others)
+    asked, update = tell_with(fuzzer, others)
     expected = len(asked) + np.flatnonzero(others.inputs[:, 0] >= 0.3)
     assert 0 < len(expected) < 16
-    np.testing.assert_array_equal(told.kept[told.kept >= len(asked)], expected)
+    np.testing.assert_array_equal(update.kept[update.kept >= len(asked)], expected)
     crashed = len(asked) + np.flatnonzero(others.inputs[:, 0] < 0.3)
-    np.testing.assert_array_equal(told.crashed[told.crashed >= len(asked)], crashed)
-    entries = told.entries[told.kept >= len(asked)]
+    np.testing.assert_array_equal(update.crashed[update.crashed >= len(asked)], crashed)
+    entries = update.entries[update.kept >= len(asked)]
     assert (fuzzer.corpus.column("parent")[entries] == NO_PARENT).all()
     np.testing.assert_array_equal(
         fuzzer.corpus.column("case_seed")[entries], others.seeds[expected - len(asked)]
@@ -58,8 +58,8 @@ def test_import_is_kept_without_a_parent_unless_it_crashed(strategy, sensitivity
 
 def test_energy_of_an_import_is_measured_by_a_probe():
     fuzzer = warm_fuzzer()
-    asked, told = tell_with(fuzzer, imports(16))
-    entries = told.entries[told.kept >= len(asked)]
+    asked, update = tell_with(fuzzer, imports(16))
+    entries = update.entries[update.kept >= len(asked)]
     assert np.isnan(fuzzer.corpus.column("energy")[entries]).all()
     for _ in range(3):
         cases = fuzzer.ask(20)
@@ -69,8 +69,8 @@ def test_energy_of_an_import_is_measured_by_a_probe():
 
 def test_imports_become_parents_of_mutants():
     fuzzer = warm_fuzzer("reward")
-    asked, told = tell_with(fuzzer, imports(16))
-    entries = told.entries[told.kept >= len(asked)]
+    asked, update = tell_with(fuzzer, imports(16))
+    entries = update.entries[update.kept >= len(asked)]
     parents: set[int] = set()
     for _ in range(20):
         cases = fuzzer.ask(20)
@@ -81,9 +81,9 @@ def test_imports_become_parents_of_mutants():
 
 def test_search_that_keeps_nothing_only_reports_crashes():
     fuzzer, others = warm_fuzzer("random"), imports(16)
-    asked, told = tell_with(fuzzer, others)
-    assert len(told.kept) == len(fuzzer.corpus) == 0
-    assert (told.crashed >= len(asked)).sum() == (others.inputs[:, 0] < 0.3).sum()
+    asked, update = tell_with(fuzzer, others)
+    assert len(update.kept) == len(fuzzer.corpus) == 0
+    assert (update.crashed >= len(asked)).sum() == (others.inputs[:, 0] < 0.3).sum()
 
 
 def test_search_is_not_warm_before_its_samples_are_probed():

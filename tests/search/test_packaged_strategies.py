@@ -8,13 +8,12 @@ from policyfuzz.search.strategies import STRATEGIES, find_strategy, make_fuzzer,
 
 MODULE = """
 from policyfuzz import Strategy
-from policyfuzz.search.mdpfuzz import EnergyTactic
-from policyfuzz.search.mdpfuzz import ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergySearch, ReturnGuide
 
-def tactic(settings, clock):
-    return EnergyTactic((ReturnGuide(),), settings.samples, explored_share=0.25)
+def algorithm(settings, clock):
+    return EnergySearch((ReturnGuide(),), settings.samples, explored_share=0.25)
 
-greedy = Strategy("a quarter random", tactic)
+greedy = Strategy("a quarter random", algorithm)
 reward = greedy
 number = 3
 """
@@ -40,7 +39,7 @@ def test_strategy_of_a_package_runs_a_campaign(run_campaign):
     campaign = run_campaign("ripple:dimensions=2,probability=0.01", strategy="greedy", executions=3000)
     assert campaign.config.strategy == "greedy"
     assert campaign.progress().findings
-    assert make_fuzzer("greedy", load_target("ripple")).tactic.explored_share == 0.25
+    assert make_fuzzer("greedy", load_target("ripple")).algorithm.explored_share == 0.25
 
 
 @pytest.mark.usefixtures("package")
@@ -50,7 +49,7 @@ def test_built_in_strategy_goes_before_one_of_the_same_name():
 
 
 @pytest.mark.usefixtures("package")
-def test_entry_that_is_no_strategy_is_told():
+def test_entry_that_is_no_strategy_is_rejected():
     with pytest.raises(UsageError, match="is a int"):
         find_strategy("number")
     with pytest.raises(TargetCodeError, match="strategy gone"):

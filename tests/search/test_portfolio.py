@@ -11,11 +11,11 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.oracles import Verdicts
-from policyfuzz.search.bandit import Emitter
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
+from policyfuzz.search.emitters import Emitter
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.portfolio import SAMPLES, PortfolioTactic
+from policyfuzz.search.portfolio import SAMPLES, PortfolioSearch
 from policyfuzz.search.strategies import make_fuzzer
 
 few_examples = settings(max_examples=12, deadline=None, derandomize=True)
@@ -53,7 +53,7 @@ def blind(cases):
 
 def fuzzer_of(space=SPACE, samples=40, seed=0):
     judge = solvable if space is SPACE else None
-    return Fuzzer(space, judge, PortfolioTactic(samples), seed)
+    return Fuzzer(space, judge, PortfolioSearch(samples), seed)
 
 
 def drive(fuzzer, batches, size=30, run=simulate):
@@ -118,10 +118,10 @@ def test_stored_energies_are_those_of_the_corpus_at_every_batch():
         while len(in_flight) < 2 and len(cases := fuzzer.ask(30)):
             in_flight.append(cases)
         oldest = in_flight.pop(0)
-        told = fuzzer.tell(oldest, simulate(oldest))
-        assert not set(told.measured) & set(told.entries), "new entries are stored anyway"
-        assert set(told.measured) <= set(stored)
-        for entry in (*told.entries, *told.measured):
+        update = fuzzer.tell(oldest, simulate(oldest))
+        assert not set(update.measured) & set(update.entries), "new entries are stored anyway"
+        assert set(update.measured) <= set(stored)
+        for entry in (*update.entries, *update.measured):
             stored[entry] = fuzzer.corpus.column("energy")[entry]
         np.testing.assert_array_equal([stored[n] for n in range(len(stored))], fuzzer.corpus.column("energy"))
 
@@ -139,8 +139,8 @@ def test_energy_falls_with_children_and_rises_with_new_findings():
     assert (energy[is_walked] < before[is_walked]).all()
     tired = energy.copy()
     executions = simulate(cases)
-    told = fuzzer.tell(cases, executions)
-    is_new = np.isin(np.arange(len(cases)), told.kept) & executions.crashed & (cases.parents != NO_PARENT)
+    update = fuzzer.tell(cases, executions)
+    is_new = np.isin(np.arange(len(cases)), update.kept) & executions.crashed & (cases.parents != NO_PARENT)
     praised = np.unique(cases.parents[is_new])
     assert len(praised)
     after = fuzzer.corpus.column("energy")[: len(tired)]
@@ -157,8 +157,8 @@ def test_a_thousand_new_findings_of_one_parent_are_taken():
     cases = Cases.of(
         Purpose.MUTANT, space.sample(np.random.default_rng(0), 1000), parents.astype(np.uint64), parents
     )
-    told = fuzzer.tell(cases.by(np.full(1000, 2)), results(np.zeros(1000), np.ones(1000, bool)))
-    assert len(told.entries) == 1000
+    update = fuzzer.tell(cases.by(np.full(1000, 2)), results(np.zeros(1000), np.ones(1000, bool)))
+    assert len(update.entries) == 1000
     assert fuzzer.corpus.column("energy")[0] == 1.0
 
 
@@ -212,7 +212,7 @@ def test_nothing_is_learnt_from_episodes_without_a_result(spoil):
 
 @pytest.mark.parametrize("has_error", [True, False], ids=["error", "NaN return"])
 def test_findings_without_a_result_are_walked_through_like_others(has_error):
-    """As where an exception, or a number that is none, is what is looked for."""
+    """As with an oracle that looks for exceptions or NaN."""
     space = InputSpace((Real("a", 0, 1), Real("b", 0, 1)))
 
     def run(cases):
@@ -226,16 +226,16 @@ def test_findings_without_a_result_are_walked_through_like_others(has_error):
 
 
 def test_a_batch_of_nothing_but_failures_without_states_is_learnt_from():
-    """As where every episode of a batch raises in its reset, and just that is looked for."""
+    """As with an oracle that looks for exceptions, if every reset of a batch raises."""
     fuzzer = fuzzer_of()
     drive(fuzzer, 6)
     cases = fuzzer.ask(30)
     lost = results(
         np.zeros(len(cases)), [True] * len(cases), None, None, dict.fromkeys(range(len(cases)), "no")
     )
-    told = fuzzer.tell(cases, replace(lost, states=np.zeros((len(cases), 1, 0))))
-    assert len(told.kept) > 20
-    assert fuzzer.corpus.column("is_crash")[told.entries].all()
+    update = fuzzer.tell(cases, replace(lost, states=np.zeros((len(cases), 1, 0))))
+    assert len(update.kept) > 20
+    assert fuzzer.corpus.column("is_crash")[update.entries].all()
     assert len(fuzzer.ask(30)) == 30
 
 
@@ -304,9 +304,9 @@ def test_import_has_no_parent_and_teaches_the_bandit_nothing():
     inputs = np.column_stack([rng.uniform(0.11, 0.15, 16), rng.uniform(-1, 1, 16), np.full(16, 2.0)])
     others = Cases.of(Purpose.IMPORT, inputs, np.arange(16, dtype=np.uint64), np.full(16, 7, np.int64))
     cases = Cases.concatenate([asked, others])
-    told = fuzzer.tell(cases, simulate(cases))
-    assert set(range(30, 46)) <= set(told.crashed.tolist())
-    entries = told.entries[told.kept >= len(asked)]
+    update = fuzzer.tell(cases, simulate(cases))
+    assert set(range(30, 46)) <= set(update.crashed.tolist())
+    entries = update.entries[update.kept >= len(asked)]
     assert len(entries)
     assert (fuzzer.corpus.column("parent")[entries] == NO_PARENT).all()
     assert fuzzer.corpus.column("is_crash")[entries].all()
@@ -394,4 +394,4 @@ def test_no_more_is_asked_than_was_wanted_and_something_once_warm(sizes):
 
 @pytest.mark.parametrize(("wanted", "expected"), [(10, 10), (100_000, SAMPLES)])
 def test_strategy_samples_no_more_than_it_needs(wanted, expected):
-    assert make_fuzzer("portfolio", SPACE, SearchSettings(samples=wanted)).tactic.samples == expected
+    assert make_fuzzer("portfolio", SPACE, SearchSettings(samples=wanted)).algorithm.samples == expected

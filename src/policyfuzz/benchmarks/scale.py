@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from policyfuzz.benchmarks.measurement import Measurement, Track
 from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig
 from policyfuzz.core.target import Runner, Target
-from policyfuzz.search.archive import BEHAVIOUR_CELLS
 from policyfuzz.search.corpus import COLUMNS
+from policyfuzz.search.evaluation import BEHAVIOUR_CELLS
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.records import BatchRecord, Progress
 from policyfuzz.store.writer import CampaignWriter

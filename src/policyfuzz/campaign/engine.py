@@ -22,10 +22,10 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
-from policyfuzz.search.algorithm import Told, under
+from policyfuzz.search.algorithm import Update, substate
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
-from policyfuzz.search.distinct import Packing
+from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.records import CONFIRMED, NEW, BatchRecord, FailedEpisode, Finding, Progress, Verdict
@@ -57,7 +57,7 @@ class Campaign:
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
     _confirmations: Confirmations = field(init=False)
-    _packing: Packing = field(init=False)
+    _packing: DistinctSet = field(init=False)
     _imports: Imports = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _ledger: Ledger = field(init=False, default_factory=Ledger)
@@ -68,7 +68,7 @@ class Campaign:
         config, space = self.store.config, self.target.inputs
         self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
         self._confirmations = Confirmations(len(space.dimensions))
-        self._packing = Packing(config.distinct_radius, space.periods)
+        self._packing = DistinctSet(config.distinct_radius, space.periods)
         self._imports = Imports(len(space.dimensions), wants_entries=self._fuzzer.learns)
 
     @property
@@ -254,7 +254,7 @@ class Campaign:
     def _record(
         self,
         cases: Cases,
-        told: Told,
+        told: Update,
         findings: list[Finding],
         verdicts: list[Verdict],
         failed: list[FailedEpisode],
@@ -287,9 +287,9 @@ class Campaign:
     def _restore(self) -> None:
         """Continue exactly where the last stored batch ended."""
         state = self.store.state()
-        self._fuzzer.restore(under("fuzzer.", state), self.store.corpus())
-        self._confirmations.restore(under("confirm.", state))
-        self._imports.restore(under("imports.", state))
+        self._fuzzer.restore(substate("fuzzer.", state), self.store.corpus())
+        self._confirmations.restore(substate("confirm.", state))
+        self._imports.restore(substate("imports.", state))
         findings = self.store.findings()
         self._ledger.next_finding = len(findings) + 1
         self._ledger.next_error = self.store.count("errors") + 1

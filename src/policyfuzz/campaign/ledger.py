@@ -10,7 +10,7 @@ import numpy as np
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG
 from policyfuzz.execution.executor import WorkerStats
-from policyfuzz.search.algorithm import Told
+from policyfuzz.search.algorithm import Update
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Finding, Progress, Verdict
@@ -97,8 +97,8 @@ class Ledger:
             drawn=validator.drawn,
             invalid=validator.invalid,
             unsolvable=validator.unsolvable,
-            fresh_share=fuzzer.tactic.fresh_share,
-            fresh_threshold=fuzzer.tactic.threshold,
+            fresh_share=fuzzer.algorithm.fresh_share,
+            fresh_threshold=fuzzer.algorithm.fresh_threshold,
         )
 
     def note_effort(self, spent: Mapping[str, float], worker_stats: WorkerStats) -> None:
@@ -118,7 +118,7 @@ class Ledger:
         )
 
     def findings(
-        self, cases: Cases, executions: Executions, told: Told, origins: Sequence[str | None]
+        self, cases: Cases, executions: Executions, told: Update, origins: Sequence[str | None]
     ) -> list[Finding]:
         """Records of the `cases` that crashed; `origins` are those of all cases."""
         first, rows = self.next_finding, told.crashed.tolist()

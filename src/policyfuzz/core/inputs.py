@@ -1,4 +1,4 @@
-"""Inputs: rows of named, typed dimensions, and how they map to the unit cube."""
+"""Inputs: rows of named, typed dimensions, and their map to the unit cube."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 
+#: (n, d) inputs, one per row; and (n,) the values of one dimension.
+Inputs = NDArray[np.float64]
 Column = NDArray[np.float64]
 
-#: Noise of a dimension that names none, as a share of its range.
+#: Default noise of a dimension, as a share of its range.
 _DEFAULT_NOISE = 0.01
 #: Chance that a discrete value changes when it is perturbed.
 _CHANGE_PROBABILITY = 0.1
+#: Draws of noise before an input is left unchanged. A single discrete dimension changes in one of ten draws,
+#: so this fails less than once in a thousand times.
+_TRIES_TO_CHANGE = 70
 
 
 class Dimension(Protocol):
@@ -45,7 +50,7 @@ class Dimension(Protocol):
         ...
 
     def contains(self, values: Column) -> NDArray[np.bool_]:
-        """(n,) True where a value is one this dimension can take."""
+        """(n,) True where this dimension can take the value."""
         ...
 
     def perturb(self, values: Column, rng: np.random.Generator) -> Column:
@@ -57,11 +62,85 @@ class Dimension(Protocol):
         ...
 
 
-def _check_bounds(name: str, is_right: bool, low: float, high: float) -> None:
-    if not is_right or not np.isfinite([low, high]).all():
-        raise UsageError(
-            f"dimension {name!r} goes from {low} to {high}", hint="give finite bounds, low first"
-        )
+@dataclass(frozen=True, slots=True)
+class InputSpace:
+    """Rows of named, typed dimensions under a joint constraint. All methods work on n inputs at once."""
+
+    dimensions: tuple[Dimension, ...]
+    #: (n, d) -> (n,) True where the dimensions fit together; None if they always do.
+    constraint: Callable[[Inputs], NDArray[np.bool_]] | None = None
+    #: (rng, n) -> (n, d) the nominal distribution; None for the uniform one in the unit cube.
+    sampler: Callable[[np.random.Generator, int], Inputs] | None = None
+
+    def __post_init__(self) -> None:
+        names = [dimension.name.lower() for dimension in self.dimensions]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated or not names:
+            problem = f"repeated dimension names {repeated}" if repeated else "no dimensions"
+            raise UsageError(f"an input space has {problem}", hint="give every dimension a unique name")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the dimensions, in order."""
+        return tuple(dimension.name for dimension in self.dimensions)
+
+    @property
+    def periods(self) -> NDArray[np.float64]:
+        """(d,) period of each unit coordinate: 1 where it wraps round, 0 where it does not."""
+        return np.array([1.0 if dimension.is_periodic else 0.0 for dimension in self.dimensions])
+
+    def sample(self, rng: np.random.Generator, count: int) -> Inputs:
+        """(count, d) draws from the nominal distribution; they may break the constraint."""
+        if self.sampler is not None:
+            return self.sampler(rng, count)
+        return self.from_unit(rng.random((count, len(self.dimensions))))
+
+    def is_valid(self, inputs: Inputs) -> NDArray[np.bool_]:
+        """(n,) True where every value is in range and the constraint holds."""
+        valid = np.ones(len(inputs), np.bool_)
+        for dimension, column in zip(self.dimensions, inputs.T, strict=True):
+            valid &= dimension.contains(column)
+        return valid if self.constraint is None else valid & self.constraint(inputs)
+
+    def perturb(self, inputs: Inputs, rng: np.random.Generator) -> Inputs:
+        """`inputs` (n, d) with small noise in every dimension; the result may be invalid.
+
+        If noise changes nothing, as may happen in discrete dimensions, it is drawn again.
+        """
+        noise = [dimension.perturb for dimension in self.dimensions]
+        changed = self._map(noise, inputs, rng)
+        for _ in range(_TRIES_TO_CHANGE):
+            same = np.flatnonzero((changed == inputs).all(axis=1))
+            if len(same) == 0:
+                break
+            changed[same] = self._map(noise, inputs[same], rng)
+        return changed
+
+    def to_unit(self, inputs: Inputs) -> Inputs:
+        """Coordinates (n, d) of `inputs` (n, d) in the unit cube."""
+        return self._map([dimension.to_unit for dimension in self.dimensions], inputs)
+
+    def from_unit(self, unit: Inputs) -> Inputs:
+        """Inputs (n, d) at coordinates `unit` (n, d) of the unit cube."""
+        return self._map([dimension.from_unit for dimension in self.dimensions], unit)
+
+    def distance(self, first: Inputs, second: Inputs) -> NDArray[np.float64]:
+        """(n,) Euclidean distance of rows in the unit cube, the short way round in periodic dimensions."""
+        apart = np.abs(self.to_unit(first) - self.to_unit(second))
+        apart = np.where(self.periods > 0, np.minimum(apart, 1.0 - apart), apart)
+        return np.asarray(np.sqrt((apart**2).sum(axis=1)))
+
+    def describe(self, row: Inputs) -> dict[str, str]:
+        """One input (d,) for a reader: name to value with its unit."""
+        return {
+            dimension.name: f"{dimension.describe(float(value))} {dimension.unit}".strip()
+            for dimension, value in zip(self.dimensions, row, strict=True)
+        }
+
+    @staticmethod
+    def _map(functions: list[Callable[..., Inputs]], inputs: Inputs, *arguments: object) -> Inputs:
+        columns = [function(column, *arguments) for function, column in zip(functions, inputs.T, strict=True)]
+        return np.column_stack(columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +206,26 @@ class Angle:
         return f"{value:.4f}"
 
 
+class _WholeNumbers:
+    """Maps the whole numbers from `low` to `high` to the centres of equal parts of [0, 1]."""
+
+    __slots__ = ()
+
+    def to_unit(self: Dimension, values: Column) -> Column:
+        return (values - self.low + 0.5) / (self.high - self.low + 1)
+
+    def from_unit(self: Dimension, unit: Column) -> Column:
+        return np.asarray(np.minimum(self.low + np.floor(unit * (self.high - self.low + 1)), self.high))
+
+    def contains(self: Dimension, values: Column) -> NDArray[np.bool_]:
+        return np.asarray((values >= self.low) & (values <= self.high) & (values == np.round(values)))
+
+    def describe(self, value: float) -> str:
+        return f"{value:.0f}"
+
+
 @dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(_WholeNumbers):
     """A whole number from `low` to `high`, both included."""
 
     name: str
@@ -142,51 +239,30 @@ class Integer:
     def __post_init__(self) -> None:
         _check_bounds(self.name, self.low <= self.high, self.low, self.high)
 
-    def to_unit(self, values: Column) -> Column:
-        return (values - self.low + 0.5) / (self.high - self.low + 1)
-
-    def from_unit(self, unit: Column) -> Column:
-        return np.asarray(np.minimum(self.low + np.floor(unit * (self.high - self.low + 1)), self.high))
-
-    def contains(self, values: Column) -> NDArray[np.bool_]:
-        return np.asarray((values >= self.low) & (values <= self.high) & (values == np.round(values)))
-
     def perturb(self, values: Column, rng: np.random.Generator) -> Column:
         steps = rng.choice([-1.0, 1.0], len(values))
         return np.where(rng.random(len(values)) < _CHANGE_PROBABILITY, values + steps, values)
 
-    def describe(self, value: float) -> str:
-        return f"{value:.0f}"
-
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(_WholeNumbers):
     """One of several named options, held as its position."""
 
     name: str
     options: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if not self.options:
-            raise UsageError(f"dimension {self.name!r} has nothing to choose from")
 
     kind: ClassVar[str] = "choice"
     is_periodic: ClassVar[bool] = False
     unit: ClassVar[str] = ""
     low: ClassVar[float] = 0.0
 
+    def __post_init__(self) -> None:
+        if not self.options:
+            raise UsageError(f"dimension {self.name!r} has nothing to choose from")
+
     @property
     def high(self) -> float:
         return float(len(self.options) - 1)
-
-    def to_unit(self, values: Column) -> Column:
-        return (values + 0.5) / len(self.options)
-
-    def from_unit(self, unit: Column) -> Column:
-        return np.minimum(np.floor(unit * len(self.options)), self.high)
-
-    def contains(self, values: Column) -> NDArray[np.bool_]:
-        return np.asarray((values >= 0) & (values <= self.high) & (values == np.round(values)))
 
     def perturb(self, values: Column, rng: np.random.Generator) -> Column:
         following = (values + 1) % len(self.options)
@@ -197,16 +273,16 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class Seed(_WholeNumbers):
     """The seed of something random, a whole number from `low` to `high`, both included.
 
-    Neighbouring seeds have nothing in common, so there is no small change: a changed seed is a fresh draw.
+    Neighbouring seeds have nothing in common, so a changed seed is always a fresh draw.
     """
 
     name: str
     low: int = 0
     high: int = 2**31 - 1
-    change: float = 1.0  #: chance that it is drawn anew when the input is perturbed
+    change: float = 1.0  #: chance of a fresh draw when the input is perturbed
 
     kind: ClassVar[str] = "seed"
     is_periodic: ClassVar[bool] = False
@@ -215,106 +291,13 @@ class Seed:
     def __post_init__(self) -> None:
         _check_bounds(self.name, self.low <= self.high, self.low, self.high)
 
-    def to_unit(self, values: Column) -> Column:
-        return (values - self.low + 0.5) / (self.high - self.low + 1)
-
-    def from_unit(self, unit: Column) -> Column:
-        return np.asarray(np.minimum(self.low + np.floor(unit * (self.high - self.low + 1)), self.high))
-
-    def contains(self, values: Column) -> NDArray[np.bool_]:
-        return np.asarray((values >= self.low) & (values <= self.high) & (values == np.round(values)))
-
     def perturb(self, values: Column, rng: np.random.Generator) -> Column:
         fresh = rng.integers(self.low, self.high, len(values), endpoint=True).astype(np.float64)
         return np.where(rng.random(len(values)) < self.change, fresh, values)
 
-    def describe(self, value: float) -> str:
-        return f"{value:.0f}"
 
-
-Inputs = NDArray[np.float64]
-
-#: Draws of noise for an input before it is left as it is. One discrete dimension alone changes once in
-#: ten draws, so this fails less than once in a thousand.
-_TRIES_TO_CHANGE = 70
-
-
-@dataclass(frozen=True, slots=True)
-class InputSpace:
-    """Rows of named, typed dimensions under a joint constraint. All methods work on n inputs at once."""
-
-    dimensions: tuple[Dimension, ...]
-    #: (n, d) -> (n,) True where the dimensions fit together; by default they always do.
-    constraint: Callable[[Inputs], NDArray[np.bool_]] | None = None
-    #: (rng, n) -> (n, d) the nominal distribution; by default uniform in the unit cube.
-    sampler: Callable[[np.random.Generator, int], Inputs] | None = None
-
-    def __post_init__(self) -> None:
-        names = [dimension.name.lower() for dimension in self.dimensions]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated or not names:
-            problem = f"repeated dimension names {repeated}" if repeated else "no dimensions"
-            raise UsageError(f"an input space has {problem}", hint="give every dimension a name of its own")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the dimensions, in order."""
-        return tuple(dimension.name for dimension in self.dimensions)
-
-    @property
-    def periods(self) -> NDArray[np.float64]:
-        """(d,) period of each unit coordinate: 1 where it wraps round, 0 where it does not."""
-        return np.array([1.0 if dimension.is_periodic else 0.0 for dimension in self.dimensions])
-
-    def sample(self, rng: np.random.Generator, count: int) -> Inputs:
-        """(count, d) draws from the nominal distribution; they may break the constraint."""
-        if self.sampler is not None:
-            return self.sampler(rng, count)
-        return self.from_unit(rng.random((count, len(self.dimensions))))
-
-    def is_valid(self, inputs: Inputs) -> NDArray[np.bool_]:
-        """(n,) True where every value is in range and the constraint holds."""
-        valid = np.ones(len(inputs), np.bool_)
-        for dimension, column in zip(self.dimensions, inputs.T, strict=True):
-            valid &= dimension.contains(column)
-        return valid if self.constraint is None else valid & self.constraint(inputs)
-
-    def perturb(self, inputs: Inputs, rng: np.random.Generator) -> Inputs:
-        """`inputs` (n, d) with small noise in every dimension; the result may be invalid.
-
-        Noise that changes nothing, as it may in discrete dimensions, is drawn again.
-        """
-        noise = [dimension.perturb for dimension in self.dimensions]
-        changed = self._map(noise, inputs, rng)
-        for _ in range(_TRIES_TO_CHANGE):
-            same = np.flatnonzero((changed == inputs).all(axis=1))
-            if len(same) == 0:
-                break
-            changed[same] = self._map(noise, inputs[same], rng)
-        return changed
-
-    def to_unit(self, inputs: Inputs) -> Inputs:
-        """Coordinates (n, d) of `inputs` (n, d) in the unit cube."""
-        return self._map([dimension.to_unit for dimension in self.dimensions], inputs)
-
-    def from_unit(self, unit: Inputs) -> Inputs:
-        """Inputs (n, d) at coordinates `unit` (n, d) of the unit cube."""
-        return self._map([dimension.from_unit for dimension in self.dimensions], unit)
-
-    def distance(self, first: Inputs, second: Inputs) -> NDArray[np.float64]:
-        """(n,) Euclidean distance of rows in the unit cube, the short way round where it wraps."""
-        apart = np.abs(self.to_unit(first) - self.to_unit(second))
-        apart = np.where(self.periods > 0, np.minimum(apart, 1.0 - apart), apart)
-        return np.asarray(np.sqrt((apart**2).sum(axis=1)))
-
-    def describe(self, row: Inputs) -> dict[str, str]:
-        """One input (d,) for a reader: name to value with its unit."""
-        return {
-            dimension.name: f"{dimension.describe(float(value))} {dimension.unit}".strip()
-            for dimension, value in zip(self.dimensions, row, strict=True)
-        }
-
-    @staticmethod
-    def _map(functions: list[Callable[..., Inputs]], inputs: Inputs, *arguments: object) -> Inputs:
-        columns = [function(column, *arguments) for function, column in zip(functions, inputs.T, strict=True)]
-        return np.column_stack(columns)
+def _check_bounds(name: str, is_right: bool, low: float, high: float) -> None:
+    if not is_right or not np.isfinite([low, high]).all():
+        raise UsageError(
+            f"dimension {name!r} goes from {low} to {high}", hint="give finite bounds, low first"
+        )

@@ -1,4 +1,4 @@
-"""Where the time goes: exclusive wall time per activity, nested activities not counted twice."""
+"""Where the time goes: wall time per activity, without that of nested activities."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class TimeSplit:
 
     @contextmanager
     def activity(self, name: str) -> Iterator[None]:
-        """Count what happens inside under `name`, and no longer under the activity around it."""
+        """Count the time inside under `name`, and not under the enclosing activity."""
         self._switch()
         self._open.append(name)
         try:

@@ -1,1 +1,1 @@
-"""How likely a state sequence is, learnt online."""
+"""The density of state sequences, learnt online."""

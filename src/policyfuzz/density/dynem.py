@@ -1,11 +1,11 @@
 """Online expectation-maximisation of a Gaussian mixture (DynEM in the paper; Cappé and Moulines 2009).
 
 The state is the expected complete sufficient statistics of each component: mass, first and second
-moment. Learning a batch moves them towards the batch's own statistics by a step size; nothing grows.
+moment. Learning moves them by a step size towards the statistics of the batch; nothing grows.
 
-Plain online EM forgets in one way: points far from all components widen the nearest one, which then
-catches the next far points and moves away with them. So points that are far from everything get a
-component of their own; to make room, the two components that are most alike are merged, moments and all.
+Plain online EM can forget: points far from all components widen the nearest one, which then catches the
+next far points and moves away with them. So points far from all components get a new component; to make
+room, the two most similar components are merged.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from policyfuzz.density.gaussian import GaussianMixture
 
-#: A component that gets no data keeps its shape; its mass never falls below this, so that its mean and
-#: covariance stay computable for ever.
+#: Least mass of a component: without data its mass falls, but its mean and covariance stay computable.
 _SMALLEST_MASS = 1e-12
-#: Batch steps of the first fit. The likelihood has levelled off well before on every target we ship.
+#: Batch steps of the first fit. On every target we ship, the likelihood levels off well before.
 _FIRST_FIT_STEPS = 10
-#: A point is far from a component when its squared distance, in the component's own units, exceeds the
-#: mean of those of its own points by this many standard deviations.
+#: A point is far from a component if its squared Mahalanobis distance exceeds the expected one by this
+#: many standard deviations.
 _FAR = 10.0
-#: Points used for the first fit at most; more would cost time and change little.
+#: Most points used for the first fit; more would cost time and change little.
 _FIRST_FIT_POINTS = 5000
 
 
@@ -67,12 +66,12 @@ class OnlineMixture:
         self._move(points, self.mixture.responsibilities(points), step)
 
     def learn_new(self, points: NDArray[np.float64], step: float) -> None:
-        """As `learn`, but `points` (n, d) far from all components get one of their own."""
+        """As `learn`, but `points` (n, d) far from all components get a new one."""
         shares, distances = self.mixture.responsibilities_and_distances(points)
         dimensions = points.shape[1]
         is_far = distances.min(axis=1) > dimensions + _FAR * np.sqrt(2 * dimensions)
         if is_far.any() and len(self.mass) > 1:
-            kept, freed = self._most_alike()
+            kept, freed = self._most_similar()
             shares[:, kept] += shares[:, freed]
             shares[:, freed] = 0.0
             shares[is_far] = 0.0
@@ -89,8 +88,8 @@ class OnlineMixture:
         self.second = (1 - step) * self.second + step * second
         self.mixture = self._mixture()
 
-    def _most_alike(self) -> tuple[int, int]:
-        """The two components whose merger changes the mixture least (by Runnalls' bound, 2007)."""
+    def _most_similar(self) -> tuple[int, int]:
+        """The two components whose merger changes the mixture least (Runnalls' bound, 2007)."""
         weights, means, covariances = self.moments()
         first, second = np.triu_indices(len(weights), 1)
         mass = weights[first] + weights[second]
@@ -105,7 +104,7 @@ class OnlineMixture:
         return int(first[best]), int(second[best])
 
     def with_axes(self, axes: NDArray[np.int64], dimensions: int) -> "OnlineMixture":
-        """The same mixture over `dimensions` coordinates: its own are `axes` (d,), the others were zero."""
+        """The same mixture over `dimensions` coordinates: its own become `axes` (d,), the rest are 0."""
         first = np.zeros((len(self.mass), dimensions))
         first[:, axes] = self.first
         second = np.zeros((len(self.mass), dimensions, dimensions))
@@ -129,11 +128,11 @@ class OnlineMixture:
         return self.mass / self.mass.sum(), means, covariances
 
     def _mixture(self) -> GaussianMixture:
-        self._keep_alive()
+        self._raise_small_masses()
         return GaussianMixture.from_moments(*self.moments(), floor=self.regularisation)
 
-    def _keep_alive(self) -> None:
-        """Lift tiny masses, moments along with them; a component of no mass at all gets the shape of all."""
+    def _raise_small_masses(self) -> None:
+        """Raise tiny masses and their moments; a component without mass gets the shape of all data."""
         if (self.mass >= _SMALLEST_MASS).all():
             return
         total = self.mass.sum()
@@ -167,7 +166,7 @@ def _merged(moments: NDArray[np.float64], kept: int, freed: int) -> NDArray[np.f
 def _spread_centres(
     points: NDArray[np.float64], components: int, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """(n,) index of the nearest of `components` centres, chosen far apart from each other at random."""
+    """(n,) index of the nearest of `components` random centres that are far apart (k-means++)."""
     distance = np.full(len(points), np.inf)
     nearest = np.zeros(len(points), np.intp)
     for component in range(components):

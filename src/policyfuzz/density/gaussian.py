@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LOG_TWO_PI = float(np.log(2 * np.pi))
-#: Eigenvalues this much smaller than the largest are rounding; a factor could not be computed with them.
+#: Eigenvalues this much smaller than the largest are rounding errors, which prevent a factorisation.
 _ROUNDING = 1e-12
-_NOTHING = np.empty(0, np.int64)
+_NO_AXES = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class GaussianMixture:
     ) -> "GaussianMixture":
         """From weights (k,), means (k, d) and covariances (k, d, d).
 
-        Eigenvalues below `floor` are raised to it where a covariance is not positive definite.
+        If a covariance is not positive definite, eigenvalues below `floor` are raised to it.
         """
         factors = cholesky(covariances, floor)
         whiteners = np.tril(np.linalg.inv(factors))
@@ -46,7 +46,7 @@ class GaussianMixture:
         )
 
     def in_units(self, units: NDArray[np.float64]) -> "GaussianMixture":
-        """The same function of points that are given in other `units` (d,): u instead of u / units."""
+        """The same function of points in other `units` (d,): u instead of u / units."""
         return GaussianMixture(self.log_weights, self.log_diagonals, self.whiteners / units, self.offsets)
 
     def log_density(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -58,9 +58,9 @@ class GaussianMixture:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(n,) log-density of each point of `path` (n, d) with its increments, and (n,) without them.
 
-        Increments are those of the coordinates `moving` (m,) to the next point; the mixture is over d + m
-        coordinates. The last point has no next one: its increments are taken as zero. Coordinates
-        beyond `limits` (d,) are taken to lie there.
+        The mixture is over d + m coordinates: those of a point, and the increments of the coordinates
+        `moving` (m,) to the next point. The increments of the last point count as zero. Coordinates are
+        clipped to `limits` (d,).
         """
         return self._score(path, moving, limits, marginal=path.shape[1])[:2]
 
@@ -71,7 +71,7 @@ class GaussianMixture:
     def responsibilities_and_distances(
         self, points: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(n, k) responsibilities, and (n, k) squared distances in each component's own units."""
+        """(n, k) responsibilities, and (n, k) squared Mahalanobis distances."""
         sums, _, joint = self._score(points, components=True)
         log_norms = self._log_norms(self.log_diagonals.shape[1])
         return np.exp(joint - sums).T, 2 * (log_norms - joint.T)
@@ -79,12 +79,12 @@ class GaussianMixture:
     def _score(
         self,
         points: NDArray[np.float64],
-        moving: NDArray[np.int64] = _NOTHING,
+        moving: NDArray[np.int64] = _NO_AXES,
         limits: NDArray[np.float64] | None = None,
         marginal: int = 0,
         components: bool = False,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """(n,) log-density, (n,) its marginal and (k, n) its log parts by component, each if wanted."""
+        """(n,) log-density, and if wanted (n,) its marginal and (k, n) the log part of each component."""
         from policyfuzz.density import kernel
 
         count = len(points)
@@ -112,7 +112,7 @@ class GaussianMixture:
 
 
 def cholesky(covariances: NDArray[np.float64], floor: float) -> NDArray[np.float64]:
-    """(k, d, d) lower factors; eigenvalues are raised to `floor` where that is needed to have one."""
+    """(k, d, d) lower factors; eigenvalues are raised to `floor` if there is no factor otherwise."""
     try:
         return np.asarray(np.linalg.cholesky(covariances), np.float64)
     except np.linalg.LinAlgError:

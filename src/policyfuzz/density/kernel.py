@@ -1,7 +1,7 @@
 """Compiled inner loops of the mixtures: whiten by matrix products, then log-sum-exp.
 
-Points come as the columns of a (d, n) array and are worked on in blocks of LANES columns. A mixture
-comes as `whiteners` (k·d, d), the inverse Cholesky factors one below the other, and `offsets` (k·d,), the
+Points are the columns of a (d, n) array, processed in blocks of LANES columns. A mixture is given
+as `whiteners` (k·d, d), the inverse Cholesky factors one below the other, and `offsets` (k·d,), the
 whitened means. The factors are lower triangular, so the first rows of each also whiten the marginal over
 the first coordinates. Loops over lanes are written out: assigning slices costs more than the arithmetic.
 """
@@ -63,8 +63,8 @@ def _log_sum(
     `largest` (LANES,) is the maximum over components.
 
     exp(x) is taken as the Taylor polynomial at x/64, squared six times. Of log(x), x = 2^e m, the part
-    log(m) is 2 artanh((m - 1) / (m + 1)) as a series, 0.7 < m < 1.5. Both are off by less than 1e-15 where
-    they are used, and unlike library calls they are done for many lanes at once.
+    log(m) is 2 artanh((m - 1) / (m + 1)) as a series, 0.7 < m < 1.5. Both are off by less than 1e-15 in
+    that range, and unlike library calls they vectorise over lanes.
     """
     for lane in range(LANES):
         sums[lane] = 0.0
@@ -114,12 +114,12 @@ def score(
 ) -> None:
     """Write the log-density of points `columns` (d, n) into `sums` (n,).
 
-    Each point is followed by how far its coordinates `moving` (m,) are from those of the next column, and
-    the mixture is over d + m coordinates; the last column is taken to be followed by itself. Values
-    beyond `limits` (d,) are taken to lie there, so that squares of wild ones stay finite; NaN stays NaN.
-    `log_norms` (k,) are log weight plus log normaliser. Where `marginal` is not 0, write the log-density
-    of the first `marginal` coordinates alone into `marginal_sums` (n,). Where `joint` is (k, n) and not
-    (k, 0), write the log of weight times density of every component there.
+    The mixture is over d + m coordinates: those of a point, and the increments of the coordinates `moving`
+    (m,) to the next column; those of the last column are zero. Values are clipped to `limits` (d,), so that
+    squares of extreme ones stay finite; NaN stays NaN. `log_norms` (k,) are log weight plus log normaliser.
+    If `marginal` is not 0, write the log-density of the first `marginal` coordinates alone into
+    `marginal_sums` (n,). If `joint` is (k, n) and not (k, 0), write the log of weight times density of
+    every component there.
     """
     given, count = columns.shape
     dimensions = given + moving.shape[0]

@@ -2,14 +2,14 @@
 
     log p = log s(S_0) + sum over t of (log c(S_t, S_t+1) - log s(S_t))
 
-`c` is a mixture over successive pairs, and `s` its marginal over the first state of a pair, so that c / s
-is a true conditional density. (The paper fits `s` apart from `c`. Far from the data the two then fall off
-at unrelated rates, and their ratio calls the strangest sequences likely.)
+`c` is a mixture over successive pairs, and `s` its marginal over the first state of a pair, so c / s is a
+true conditional density. (The paper fits `s` separately. Far from the data the two then fall off at
+unrelated rates, and their ratio calls the most unusual sequences likely.)
 
-A pair is held as (S_t, S_t+1 - S_t): the same density by a change of variables of determinant one, and
-well conditioned where steps are small. Coordinates that have never moved within an episode (goals,
-constant speeds) are left out of the increments: under every component they are zero with the
-regularising variance, so they factor out exactly. The first learnt sequence in which one moves brings it in.
+A pair is stored as (S_t, S_t+1 - S_t): a change of variables of determinant one keeps the density, and
+small steps stay well conditioned. The increments leave out coordinates that have never moved within an
+episode (goals, constant speeds): under every component they are zero with the regularising variance, so
+they factor out exactly. A coordinate joins with the first learnt sequence in which it moves.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from policyfuzz.core.settings import DensitySettings
 from policyfuzz.density.dynem import OnlineMixture
 
-#: Standardised coordinates are cut off here, so that squares of wild states stay finite.
+#: Standardised coordinates are clipped to this, so that squares of extreme states stay finite.
 _LIMIT = 1e6
-#: States scored at a time: their pairs then fit the second-level cache.
+#: States scored at a time: their pairs fit the second-level cache.
 _CHUNK = 8192
 
 
@@ -44,7 +44,7 @@ class SequenceDensity:
 
     @property
     def pairs(self) -> OnlineMixture:
-        """The mixture over states and the increments that follow them, in units of their own spread."""
+        """The mixture over states and their increments, in units of their spread."""
         if self._pairs is None:
             raise RuntimeError("the density has learnt nothing yet: call learn first")
         return self._pairs
@@ -68,10 +68,10 @@ class SequenceDensity:
             )
             ends = np.cumsum(lengths[part])
             starts = ends - lengths[part]
-            pair_logs[ends - 1] = state_logs[ends - 1] = 0.0  # what follows is another sequence
-            state_logs[starts] = 0.0  # log s(S_0) is in the sum once with each sign
+            pair_logs[ends - 1] = state_logs[ends - 1] = 0.0  # the next state is in another sequence
+            state_logs[starts] = 0.0  # log s(S_0) cancels out
             totals[part] = np.add.reduceat(pair_logs - state_logs, starts)
-            totals[part] -= self._surprise_of_movement(centred, counted[:, 1:], resting)
+            totals[part] -= self._movement_penalty(centred, counted[:, 1:], resting)
         log_unit = np.log(self._increment_scale).sum()
         log_rest = -0.5 * len(resting) * np.log(2 * np.pi * self.settings.regularisation)
         totals += (lengths - 1) * (log_rest - log_unit)
@@ -143,14 +143,14 @@ class SequenceDensity:
         )
 
     def _notice_movement(self, states: NDArray[np.float64], lengths: NDArray[np.int64]) -> None:
-        """Bring in the coordinates that move for the first time."""
+        """Add the coordinates that move for the first time to the increments."""
         has_next = _counted(states, lengths)[:, 1:]
-        woken = [
+        newly_moving = [
             axis
             for axis in self._resting()
             if ((states[:, 1:, axis] != states[:, :-1, axis]) & has_next).any()
         ]
-        moving = np.union1d(self._moving, np.array(woken, np.int64))
+        moving = np.union1d(self._moving, np.array(newly_moving, np.int64))
         if self._pairs is not None and len(moving) > len(self._moving):
             dimensions = len(self._scale)
             places = dimensions + np.searchsorted(moving, self._moving)
@@ -163,7 +163,7 @@ class SequenceDensity:
         return np.setdiff1d(np.arange(len(self._scale)), self._moving)
 
     def _centred(self, states: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(d, n, t) the coordinates of `states` (n, t, d), their location taken off."""
+        """(d, n, t) the coordinates of `states` (n, t, d) minus their location."""
         return np.subtract(states.transpose(2, 0, 1), self._location[:, None, None], order="C")
 
     def _with_increments(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -177,9 +177,9 @@ class SequenceDensity:
         return both
 
     def _points(self, states: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(m, d + moving) all counted pairs in their own units, in column order.
+        """(m, d + moving) all counted pairs in units of their spread, in column order.
 
-        If the first batch has no pair at all, its single states stand for pairs without movement.
+        If the first batch has no pairs, its single states count as pairs without movement.
         """
         scaled = np.clip(self._centred(states) / self._scale[:, None, None], -_LIMIT, _LIMIT)
         pairs = _select(self._with_increments(scaled), _counted(states, lengths)[:, 1:])
@@ -188,19 +188,19 @@ class SequenceDensity:
         pairs[len(scaled) :] /= self._increment_scale[self._moving, None]
         return pairs.T
 
-    def _surprise_of_movement(
+    def _movement_penalty(
         self, centred: NDArray[np.float64], has_next: NDArray[np.bool_], resting: NDArray[np.int64]
     ) -> NDArray[np.float64] | float:
-        """(n,) what movement of `resting` coordinates takes off the log-density; 0 where none moves."""
-        surprise: NDArray[np.float64] | float = 0.0
+        """(n,) loss of log-density by movement of `resting` coordinates; 0 if none moves."""
+        penalty: NDArray[np.float64] | float = 0.0
         for axis in resting:
             values = centred[axis]
             if (values[:, 1:] != values[:, :-1]).any():
                 limit = _LIMIT * self._scale[axis]
                 moved = np.where(has_next, np.diff(np.clip(values, -limit, limit), axis=1), 0.0)
                 unit = self._scale[axis] * self._increment_scale[axis]
-                surprise += 0.5 * ((moved / unit) ** 2).sum(axis=1) / self.settings.regularisation
-        return surprise
+                penalty += 0.5 * ((moved / unit) ** 2).sum(axis=1) / self.settings.regularisation
+        return penalty
 
 
 def _counted(states: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -209,11 +209,11 @@ def _counted(states: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray
 
 
 def _select(values: NDArray[np.float64], chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(d, m) the `chosen` (n, t) of `values` (d, n, t), without a copy where that is all of them."""
+    """(d, m) the `chosen` (n, t) of `values` (d, n, t), without a copy if all are chosen."""
     return values.reshape(len(values), -1) if chosen.all() else values[:, chosen]
 
 
 def _spread(values: NDArray[np.float64], size: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(d,) standard deviation of `values` (n, d), or 1 where it is nothing but rounding of `size` (d,)."""
+    """(d,) standard deviation of `values` (n, d), or 1 if it is only rounding of `size` (d,)."""
     deviation = values.std(axis=0)
     return np.where(deviation > 1e-12 * np.maximum(size, 1e-300), deviation, 1.0)

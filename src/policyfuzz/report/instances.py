@@ -17,7 +17,7 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Integer, Real, Seed
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.statistics import FailureProbability
-from policyfuzz.search.distinct import Packing
+from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Progress
@@ -39,7 +39,7 @@ def distinct_together(dimensions: Sequence[Sequence[Any]], found: Sequence[Found
     the largest radius counts. The campaign with the most comes first, so that it keeps all of its own.
     """
     space = InputSpace(tuple(_dimension(*one) for one in dimensions))
-    packing = Packing(max((one.radius for one in found), default=1.0), space.periods)
+    packing = DistinctSet(max((one.radius for one in found), default=1.0), space.periods)
     for one in sorted(found, key=lambda one: -len(one.inputs)):
         if len(one.inputs):
             packing.add(space.to_unit(one.inputs))

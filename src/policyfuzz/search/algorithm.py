@@ -1,7 +1,7 @@
-"""What makes one search differ from another, once there are some samples to work from."""
+"""Search algorithms propose cases and learn from their executions; a strategy is one of them by name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,17 +13,20 @@ from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import Corpus
 from policyfuzz.search.validation import Validator
 
+#: Everything that learning has changed, as named arrays.
+State = Mapping[str, NDArray[Any]]
+
 
 @dataclass(slots=True)
-class Workshop:
-    """The means of a search; they belong to its fuzzer."""
+class SearchContext:
+    """What the fuzzer shares with its algorithm: the input space, the validator and the corpus."""
 
     space: InputSpace
     validator: Validator
     corpus: Corpus
 
-    def drawn(self, purpose: Purpose, rng: np.random.Generator, count: int) -> Cases:
-        """Good draws from the nominal distribution."""
+    def sample(self, purpose: Purpose, rng: np.random.Generator, count: int) -> Cases:
+        """`count` valid and solvable draws from the nominal distribution."""
 
         def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             return np.full(wanted, NO_PARENT, np.int64), self.space.sample(rng, wanted)
@@ -32,88 +35,99 @@ class Workshop:
         seeds = rng.integers(0, 2**63, len(inputs), dtype=np.uint64)
         return Cases.of(purpose, inputs, seeds, parents)
 
-    def seeds_of(self, entries: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """(n,) case seeds of `entries` (n,): with the same chance, a new return is due to the change."""
+    def no_cases(self) -> Cases:
+        """An empty batch."""
+        return Cases.none(len(self.space.dimensions))
+
+    def case_seeds(self, entries: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """(n,) case seeds of `entries` (n,). A child that keeps its parent's differs by its input only."""
         return np.asarray(self.corpus.column("case_seed")[entries])
 
 
+def _no_rows() -> NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
-class Told:
+class Update:
     """What a batch of results has changed."""
 
     crashed: NDArray[np.int64]  #: (f,) rows of the batch whose oracle fired
-    kept: NDArray[np.int64]  #: (k,) rows that entered the corpus
-    entries: NDArray[np.int64]  #: (k,) their entry numbers
-    measured: NDArray[np.int64]  #: (m,) older entries whose energy has changed
+    kept: NDArray[np.int64] = field(default_factory=_no_rows)  #: (k,) rows that entered the corpus
+    entries: NDArray[np.int64] = field(default_factory=_no_rows)  #: (k,) their entry numbers
+    measured: NDArray[np.int64] = field(default_factory=_no_rows)  #: (m,) older entries with a new energy
 
 
-class Tactic(Protocol):
+class SearchAlgorithm(Protocol):
     """Proposes cases from what it has learnt of earlier ones."""
 
     @property
     def samples(self) -> int | None:
-        """Draws from the nominal distribution before anything else; None where there is nothing else."""
+        """Draws from the nominal distribution before the first proposal; None to draw nothing else."""
         ...
 
     @property
-    def threshold(self) -> float:
-        """Freshness threshold in force, NaN where there is none."""
+    def fresh_threshold(self) -> float:
+        """Log-density per state below which a sequence is fresh, NaN without a density."""
         ...
 
     @property
     def fresh_share(self) -> float:
-        """Share of fresh sequences in the last batch, NaN where nobody looks."""
+        """Share of fresh sequences in the last batch, NaN without a density."""
         ...
 
-    def urgent(self, shop: Workshop, rng: np.random.Generator, count: int) -> Cases:
-        """Up to `count` cases that go before all others, and are waited for."""
+    def probe(self, context: SearchContext, rng: np.random.Generator, count: int) -> Cases:
+        """Up to `count` probes. They run before all other cases, and the first proposal waits for them."""
         ...
 
-    def propose(self, shop: Workshop, rng: np.random.Generator, count: int) -> Cases:
-        """Up to `count` cases, at least one; all samples have been learnt from."""
+    def propose(self, context: SearchContext, rng: np.random.Generator, count: int) -> Cases:
+        """Up to `count` cases, at least one. Called once all first samples have been learnt."""
         ...
 
-    def learn(self, shop: Workshop, cases: Cases, executions: Executions, rng: np.random.Generator) -> Told:
-        """Learn from the `executions` of `cases`, and put what is worth keeping into the corpus."""
+    def learn(
+        self, context: SearchContext, cases: Cases, executions: Executions, rng: np.random.Generator
+    ) -> Update:
+        """Learn from the `executions` of `cases`, and add what is worth keeping to the corpus."""
         ...
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that learning has changed besides the corpus, as arrays."""
         ...
 
-    def restore(self, shop: Workshop, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a `state`; the corpus is there already."""
+    def restore(self, context: SearchContext, state: State) -> None:
+        """Continue from a `state`. The corpus has been restored already."""
         ...
 
 
-def under(prefix: str, state: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The part of a `state` whose names start with `prefix`, by the rest of their names."""
-    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
-
-
-def nothing_kept(executions: Executions) -> Told:
-    """What is told where nothing is learnt: only who crashed."""
-    nothing = np.empty(0, np.int64)
-    return Told(np.flatnonzero(executions.crashed), nothing, nothing, nothing)
-
-
 @dataclass(frozen=True, slots=True)
-class RandomTactic:
-    """Samples only; nothing is learnt."""
+class RandomSearch:
+    """Samples only, and learns nothing: the baseline."""
 
     samples: None = None
-    threshold: float = float("nan")
+    fresh_threshold: float = float("nan")
     fresh_share: float = float("nan")
 
-    def urgent(self, shop: Workshop, rng: np.random.Generator, count: int) -> Cases:
-        return Cases.none(len(shop.space.dimensions))
+    def probe(self, context: SearchContext, rng: np.random.Generator, count: int) -> Cases:
+        return context.no_cases()
 
-    propose = urgent
+    propose = probe
 
-    def learn(self, shop: Workshop, cases: Cases, executions: Executions, rng: np.random.Generator) -> Told:
-        return nothing_kept(executions)
+    def learn(
+        self, context: SearchContext, cases: Cases, executions: Executions, rng: np.random.Generator
+    ) -> Update:
+        return Update(np.flatnonzero(executions.crashed))
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {}
 
-    def restore(self, shop: Workshop, state: Mapping[str, NDArray[Any]]) -> None: ...
+    def restore(self, context: SearchContext, state: State) -> None: ...
+
+
+def prefixed(prefix: str, state: State) -> dict[str, NDArray[Any]]:
+    """`state` with `prefix` before every name."""
+    return {prefix + name: array for name, array in state.items()}
+
+
+def substate(prefix: str, state: State) -> dict[str, NDArray[Any]]:
+    """The arrays of `state` whose names start with `prefix`, without it: the inverse of `prefixed`."""
+    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Seeds in the order in which they were kept, drawn by their energy."""
+"""The corpus: inputs worth keeping, in the order in which they were kept, drawn by their energy."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -6,6 +6,83 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+#: Columns of a corpus beside the inputs.
+COLUMNS: Mapping[str, type] = {
+    "parent": np.int64,  #: entry this one was changed from, -1 for a sample
+    "case_seed": np.uint64,  #: of the episode; children may keep it
+    "return": np.float64,
+    "energy": np.float64,  #: the weight with which the entry is chosen; NaN until measured
+    "log_density": np.float64,  #: per state when it was kept
+    "distance": np.float64,  #: from a crash, see `evaluation.Nearness`
+    "tie_break": np.float64,  #: decides between equal distances
+    "is_crash": np.bool_,  #: True for a finding; some algorithms change findings too
+    "niche": np.int64,  #: cell of its behaviour
+}
+#: Values of the columns that an algorithm may leave out.
+_UNUSED: Mapping[str, Any] = {
+    "log_density": np.nan,
+    "distance": np.nan,
+    "tie_break": np.nan,
+    "is_crash": False,
+    "niche": 0,
+}
+
+
+class Corpus:
+    """A growing table of entries with weighted choice. Entry numbers never change."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._inputs = np.empty((64, dimensions))
+        self._columns: dict[str, NDArray[Any]] = {name: np.empty(64, kind) for name, kind in COLUMNS.items()}
+        self._size = 0
+        self._tree: SumTree | None = None  #: of energies, built by the first `choose`
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def inputs(self) -> NDArray[np.float64]:
+        """(n, d) a view of all inputs."""
+        return self._inputs[: len(self)]
+
+    def column(self, name: str) -> NDArray[Any]:
+        """(n,) a view of one of COLUMNS."""
+        return self._columns[name][: len(self)]
+
+    def append(self, inputs: NDArray[np.float64], columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+        """Add entries `inputs` (m, d) with their columns; return their numbers (m,).
+
+        `columns` holds COLUMNS (m,); an algorithm may leave out those that it does not use, from
+        `log_density` on.
+        """
+        start, end = len(self), len(self) + len(inputs)
+        if end > len(self._inputs):
+            self._reserve(max(end, 2 * len(self._inputs)))
+        self._inputs[start:end] = inputs
+        for name, values in self._columns.items():
+            values[start:end] = columns[name] if name in columns else _UNUSED[name]
+        self._size = end
+        if self._tree is not None:
+            self._tree.append(_weights(columns["energy"]))
+        return np.arange(start, end)
+
+    def set_energy(self, entries: NDArray[np.int64], energy: NDArray[np.float64]) -> None:
+        """Give `entries` (m,) a measured `energy` (m,)."""
+        self._columns["energy"][entries] = energy
+        if self._tree is not None:
+            self._tree.set(entries, _weights(energy))
+
+    def choose(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """(count,) entries drawn with probability proportional to energy."""
+        if self._tree is None:
+            self._tree = SumTree()
+            self._tree.append(_weights(self.column("energy")))
+        return self._tree.choose(rng, count)
+
+    def _reserve(self, capacity: int) -> None:
+        self._inputs = _enlarged(self._inputs, capacity)
+        self._columns = {name: _enlarged(values, capacity) for name, values in self._columns.items()}
 
 
 class SumTree:
@@ -70,72 +147,6 @@ class SumTree:
         """Double the number of leaves."""
         self._levels = [np.concatenate([level, np.zeros_like(level)]) for level in self._levels]
         self._levels.append(self._levels[-1][:1] + self._levels[-1][1:])
-
-
-#: Columns of a corpus beside the inputs.
-COLUMNS: Mapping[str, type] = {
-    "parent": np.int64,  #: entry this one was changed from, -1 for a sample
-    "case_seed": np.uint64,  #: of the episode that was run; what is changed from this one keeps it
-    "return": np.float64,
-    "energy": np.float64,  #: sensitivity: the weight with which it is chosen; NaN until measured
-    "log_density": np.float64,  #: per state when it was kept; NaN where no density is used
-    "distance": np.float64,  #: from a crash, see `nearness`; NaN where nobody looks
-    "tie_break": np.float64,  #: counts where distances are equal
-    "is_crash": np.bool_,  #: True for a finding, which some searches change as well
-    "niche": np.int64,  #: cell of its behaviour; 0 where nobody looks
-}
-
-
-class Corpus:
-    """A growing table of entries with weighted choice. Entry numbers never change."""
-
-    def __init__(self, dimensions: int) -> None:
-        self._inputs = np.empty((64, dimensions))
-        self._columns: dict[str, NDArray[Any]] = {name: np.empty(64, kind) for name, kind in COLUMNS.items()}
-        self._size = 0
-        self._tree: SumTree | None = None  #: of energies, for those who choose by them
-
-    def __len__(self) -> int:
-        return self._size
-
-    @property
-    def inputs(self) -> NDArray[np.float64]:
-        """(n, d) a view of all inputs."""
-        return self._inputs[: len(self)]
-
-    def column(self, name: str) -> NDArray[Any]:
-        """(n,) a view of one of COLUMNS."""
-        return self._columns[name][: len(self)]
-
-    def append(self, inputs: NDArray[np.float64], columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-        """Add entries `inputs` (m, d) with all of COLUMNS; return their numbers (m,)."""
-        start, end = len(self), len(self) + len(inputs)
-        if end > len(self._inputs):
-            self._reserve(max(end, 2 * len(self._inputs)))
-        self._inputs[start:end] = inputs
-        for name, values in self._columns.items():
-            values[start:end] = columns[name]
-        self._size = end
-        if self._tree is not None:
-            self._tree.append(_weights(columns["energy"]))
-        return np.arange(start, end)
-
-    def set_energy(self, entries: NDArray[np.int64], energy: NDArray[np.float64]) -> None:
-        """Give `entries` (m,) a measured `energy` (m,)."""
-        self._columns["energy"][entries] = energy
-        if self._tree is not None:
-            self._tree.set(entries, _weights(energy))
-
-    def choose(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
-        """(count,) entries drawn with probability proportional to energy."""
-        if self._tree is None:
-            self._tree = SumTree()
-            self._tree.append(_weights(self.column("energy")))
-        return self._tree.choose(rng, count)
-
-    def _reserve(self, capacity: int) -> None:
-        self._inputs = _enlarged(self._inputs, capacity)
-        self._columns = {name: _enlarged(values, capacity) for name, values in self._columns.items()}
 
 
 def _weights(energy: NDArray[np.float64]) -> NDArray[np.float64]:

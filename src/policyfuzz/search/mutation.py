@@ -1,4 +1,4 @@
-"""Ways to change inputs in the unit cube, for dimensions of every kind."""
+"""Mutation: ways to change inputs in the unit cube, for dimensions of every kind."""
 
 from dataclasses import dataclass, field
 
@@ -9,48 +9,42 @@ from policyfuzz.core.inputs import Choice, InputSpace, Integer, Seed
 
 Unit = NDArray[np.float64]
 
-#: Shares of the dimensions that are changed, each as often as the others; one dimension always is.
-_MASKS = np.array([1.0, 0.5, 0.0])
-#: Most of the values without an order that are changed at once.
+#: Shares of the dimensions that change, each as likely as the others; at least one dimension always does.
+_CHANGED_SHARES = np.array([1.0, 0.5, 0.0])
+#: Largest share of the values without an order that change at once.
 _MOST_REDRAWN = 0.7
-#: Small noise on inputs that are put together from others, so that no dimension is ever lost.
-_TREMBLE = 0.001
-#: How far children go beyond the neighbours of their parent, and how much that varies, as a logarithm.
+#: Small noise on inputs that are combined from others, so that every dimension keeps varying.
+_SMALL_NOISE = 0.001
+#: How far children go towards the neighbours of their parent, and how much that varies, as a logarithm.
 _REACH = 0.7
-#: Neighbours among which directions are looked for, per dimension; and of these that each child mixes.
-_NEIGHBOURS, _MIXED = 2, 0.5
+#: Neighbours per dimension that give directions; and the share of them that each child combines.
+_NEIGHBOURS, _COMBINED = 2, 0.5
 
 
 @dataclass(slots=True)
 class Mutator:
-    """Changes points of the unit cube; real coordinates are reflected at its walls, or wrap round."""
+    """Changes points of the unit cube. Coordinates are reflected at its walls, or wrap round."""
 
     space: InputSpace
     _wraps: NDArray[np.bool_] = field(init=False)  #: (d,)
-    _has_order: NDArray[np.bool_] = field(
-        init=False
-    )  #: (d,) False where neighbouring values are no neighbours
+    _has_order: NDArray[np.bool_] = field(init=False)  #: (d,) False if close values have nothing in common
     _levels: NDArray[np.float64] = field(init=False)  #: (d,) number of values, infinite for real numbers
 
     def __post_init__(self) -> None:
-        kinds = self.space.dimensions
+        dimensions = self.space.dimensions
         self._wraps = self.space.periods > 0
-        self._has_order = np.array([not isinstance(kind, Choice | Seed) for kind in kinds])
-        is_whole = [isinstance(kind, Choice | Seed | Integer) for kind in kinds]
-        self._levels = np.array(
-            [
-                kind.high - kind.low + 1 if whole else np.inf
-                for kind, whole in zip(kinds, is_whole, strict=True)
-            ]
-        )
+        self._has_order = np.array([not isinstance(one, Choice | Seed) for one in dimensions])
+        is_whole = [isinstance(one, Choice | Seed | Integer) for one in dimensions]
+        levels = [float(one.high - one.low + 1) for one in dimensions]
+        self._levels = np.where(is_whole, levels, np.inf)
 
     @property
     def is_discrete(self) -> bool:
-        """True where there are no real numbers among the dimensions, so that inputs may repeat."""
+        """True if no dimension is a real number, so that inputs may repeat."""
         return bool(np.isfinite(self._levels).all())
 
     def inputs(self, unit: Unit, parents: Unit, parent_inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inputs at `unit` (n, d); exactly those of the parents where a coordinate is still theirs."""
+        """The inputs at `unit` (n, d); unchanged coordinates keep the exact values of the parents."""
         return np.where(unit == parents, parent_inputs, self.space.from_unit(unit))
 
     def jump(self, unit: Unit, scale: NDArray[np.float64], rng: np.random.Generator) -> Unit:
@@ -59,7 +53,7 @@ class Mutator:
         steps = np.isfinite(self._levels)
         whole = np.sign(noise[:, steps]) * np.maximum(np.abs(noise[:, steps]), 1 / self._levels[steps])
         is_outside = np.abs(unit[:, steps] + whole - 0.5) > 0.5
-        # at least to the next value; away from a wall, that would reflect it to where it was
+        # at least one value on, and away from a wall, which would reflect it to where it was
         noise[:, steps] = np.where(is_outside, -whole, whole)
         changed = np.where(self._masks(len(unit), rng), unit + noise, unit)
         if not self._has_order.all():
@@ -71,45 +65,48 @@ class Mutator:
         """`unit` (n, d) moved along the difference of two others (n, d), as in differential evolution."""
         step = self._apart(first, second) * rng.normal(size=(len(unit), 1)) / 2
         moved = unit + np.where(self._masks(len(unit), rng), step, 0.0)
-        return self._mixed(moved, unit, first, rng)
+        return self._combined(moved, unit, first, rng)
 
     def span(self, unit: Unit, others: Unit, rng: np.random.Generator) -> Unit:
         """`unit` (n, d) moved within the directions to the nearest of `others` (m, d).
 
-        Where the others lie on a thin sheet, so do the results, however it is turned.
+        If the others lie on a thin sheet, so do the results, whatever its direction.
         """
         offsets = self._apart(others[None], unit[:, None])
         distances = (offsets**2).sum(axis=2)
-        distances[distances == 0] = np.inf  # oneself
+        distances[distances == 0] = np.inf  # the point itself
         count = min(len(others), _NEIGHBOURS * unit.shape[1])
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
         rows = np.arange(len(unit))[:, None]
-        weights = rng.normal(size=nearest.shape) * (rng.random(nearest.shape) < _MIXED)
+        weights = rng.normal(size=nearest.shape) * (rng.random(nearest.shape) < _COMBINED)
         weights[np.isinf(distances[rows, nearest])] = 0.0
         weights /= np.sqrt(np.maximum(np.count_nonzero(weights, axis=1), 1))[:, None]
         weights *= _REACH * np.exp(_REACH * rng.normal(size=(len(unit), 1)))
         moved = unit + np.einsum("nk,nkd->nd", weights, offsets[rows, nearest])
-        return self._mixed(moved, unit, others[nearest[:, 0]], rng)
+        return self._combined(moved, unit, others[nearest[:, 0]], rng)
 
     def distances(self, unit: Unit, others: Unit) -> NDArray[np.float64]:
         """(n, m) squared distances between `unit` (n, d) and `others` (m, d)."""
         return np.asarray((self._apart(unit[:, None], others[None]) ** 2).sum(axis=2))
 
-    def _mixed(self, moved: Unit, unit: Unit, mates: Unit, rng: np.random.Generator) -> Unit:
-        """`moved` with a tremble; values without an order are those of either parent."""
-        moved = moved + _TREMBLE * rng.normal(size=moved.shape)
+    def _combined(self, moved: Unit, unit: Unit, mates: Unit, rng: np.random.Generator) -> Unit:
+        """`moved` with small noise; values without an order come from either parent."""
+        moved = moved + _SMALL_NOISE * rng.normal(size=moved.shape)
         taken = rng.random(moved.shape) < 0.5
         return self._folded(np.where(self._has_order, moved, np.where(taken, mates, unit)))
 
     def _masks(self, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """(n, d) True in the dimensions that are changed."""
+        """(n, d) True in the dimensions that change."""
         dimensions = len(self._wraps)
-        mask = rng.random((count, dimensions)) < _MASKS[rng.integers(0, len(_MASKS), count)][:, None]
+        mask = (
+            rng.random((count, dimensions))
+            < _CHANGED_SHARES[rng.integers(0, len(_CHANGED_SHARES), count)][:, None]
+        )
         mask[np.arange(count), rng.integers(0, dimensions, count)] = True
         return np.asarray(mask)
 
     def _redrawn(self, values: Unit, scale: NDArray[np.float64], rng: np.random.Generator) -> Unit:
-        """`values` (n, c) without an order, some of them drawn anew: more of them at a larger `scale`."""
+        """`values` (n, c) without an order, some of them drawn again: more at a larger `scale`."""
         rates = np.clip(2 * scale, 1 / len(self._wraps), _MOST_REDRAWN)
         chosen = rng.random(values.shape) < rates[:, None]
         if not self._has_order.any():  # nothing else would change
@@ -124,5 +121,6 @@ class Mutator:
         return apart
 
     def _folded(self, unit: Unit) -> Unit:
+        """`unit`, reflected at the walls of the cube or wrapped round."""
         folded = np.where(self._wraps, unit % 1.0, 1 - np.abs(1 - unit % 2.0))
-        return np.where((unit >= 0) & (unit <= 1), unit, folded)  # what is inside stays exactly so
+        return np.where((unit >= 0) & (unit <= 1), unit, folded)  # points inside keep their bits

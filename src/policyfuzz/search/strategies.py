@@ -1,7 +1,7 @@
-"""Strategies: named recipes of the same parts.
+"""Strategies: named search algorithms.
 
-A package adds one of its own by an entry point of the group `policyfuzz.strategies`: its name is that of the
-strategy, and its object a `Strategy`.
+A package adds one by an entry point of the group `policyfuzz.strategies`: the entry has the name of the
+strategy, and its object is a `Strategy`.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,31 +13,31 @@ from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.search.algorithm import RandomTactic, Tactic
+from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.mdpfuzz import EnergyTactic, FreshnessGuide, ReturnGuide
-from policyfuzz.search.portfolio import SAMPLES, PortfolioTactic
+from policyfuzz.search.mdpfuzz import EnergySearch, FreshnessGuide, ReturnGuide
+from policyfuzz.search.portfolio import SAMPLES, PortfolioSearch
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A recipe: the tactic, made afresh for every fuzzer."""
+    """A search algorithm by name."""
 
     summary: str
-    tactic: Callable[[SearchSettings, TimeSplit], Tactic]
+    algorithm: Callable[[SearchSettings, TimeSplit], SearchAlgorithm]  #: makes a new one for every fuzzer
 
 
-def _portfolio(settings: SearchSettings, _clock: TimeSplit) -> Tactic:
-    return PortfolioTactic(min(settings.samples, SAMPLES))
+def _portfolio(settings: SearchSettings, _clock: TimeSplit) -> SearchAlgorithm:
+    return PortfolioSearch(min(settings.samples, SAMPLES))
 
 
-def _mdpfuzz(settings: SearchSettings, clock: TimeSplit) -> Tactic:
+def _mdpfuzz(settings: SearchSettings, clock: TimeSplit) -> SearchAlgorithm:
     guides = ReturnGuide(), FreshnessGuide(settings.density, settings.freshness, clock)
-    return EnergyTactic(guides, settings.samples, settings.sensitivity == "exact")
+    return EnergySearch(guides, settings.samples, settings.sensitivity == "exact")
 
 
-def _reward(settings: SearchSettings, _clock: TimeSplit) -> Tactic:
-    return EnergyTactic((ReturnGuide(),), settings.samples, settings.sensitivity == "exact")
+def _reward(settings: SearchSettings, _clock: TimeSplit) -> SearchAlgorithm:
+    return EnergySearch((ReturnGuide(),), settings.samples, settings.sensitivity == "exact")
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -50,18 +50,18 @@ STRATEGIES: Mapping[str, Strategy] = {
         _mdpfuzz,
     ),
     "reward": Strategy("as mdpfuzz, without freshness", _reward),
-    "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: RandomTactic()),
+    "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: RandomSearch()),
 }
 GROUP = "policyfuzz.strategies"
 
 
 def strategy_names() -> tuple[str, ...]:
-    """All strategies that can be used here: the built-in ones, then those of installed packages."""
+    """The built-in strategies, then those of installed packages."""
     return tuple(dict.fromkeys([*STRATEGIES, *sorted(entry.name for entry in entry_points(group=GROUP))]))
 
 
 def find_strategy(name: str) -> Strategy:
-    """The strategy called `name`; a built-in one goes before one of a package."""
+    """The strategy called `name`; a built-in one hides a packaged one of the same name."""
     if name in STRATEGIES:
         return STRATEGIES[name]
     found = entry_points(group=GROUP, name=name)
@@ -85,10 +85,9 @@ def make_fuzzer(
     seed: int = 0,
     clock: TimeSplit | None = None,
 ) -> Fuzzer:
-    """The fuzzer of the named `strategy` for the inputs of `target`, or for an input space alone."""
-    recipe = find_strategy(strategy)
+    """A fuzzer with the named `strategy` for the inputs of `target`, or for an input space alone."""
     settings, clock = settings or SearchSettings(), clock or TimeSplit()
-    tactic = recipe.tactic(settings, clock)
+    algorithm = find_strategy(strategy).algorithm(settings, clock)
     if isinstance(target, InputSpace):
-        return Fuzzer(target, None, tactic, seed, clock)
-    return Fuzzer(target.inputs, target.solvable, tactic, seed, clock)
+        return Fuzzer(target, None, algorithm, seed, clock)
+    return Fuzzer(target.inputs, target.solvable, algorithm, seed, clock)

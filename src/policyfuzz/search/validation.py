@@ -1,4 +1,4 @@
-"""Only valid and solvable inputs are run: others are drawn again, and counted."""
+"""Validation: only valid and solvable inputs are run; others are counted and drawn again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from policyfuzz.core.errors import UnhealthyTarget, blamed_on
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.timing import TimeSplit
 
-#: One draw: how many are wanted -> parents (n,) and inputs (n, d).
+#: Draws so many inputs: -> origins (n,), usually parents, and inputs (n, d).
 Draw = Callable[[int], tuple[NDArray[np.int64], NDArray[np.float64]]]
 
-#: Draws for one batch before the target is called unhealthy, per wanted input. Leaves room for spaces in
+#: Draws for one batch, per wanted input, before the target is called unhealthy. Leaves room for spaces in
 #: which one draw in a hundred is good.
 _PATIENCE = 2000
-#: Tries to find a good input beside a given one before it is taken to have none.
+#: Tries to find a good input near a given one before giving up.
 _TRIES_NEAR = 50
-#: Lowest acceptance that the size of the next draw is planned for.
+#: Lowest acceptance rate that the size of the next draw allows for.
 _WORST_RATE = 1 / 64
 
 
@@ -39,8 +39,8 @@ class Validator:
         return (self.drawn - self.invalid - self.unsolvable) / self.drawn if self.drawn else 1.0
 
     def fill(self, wanted: int, draw: Draw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Parents (n,) and inputs (n, d) of `wanted` draws that are valid and solvable."""
-        parents, inputs = np.empty(0, np.int64), np.empty((0, len(self.space.dimensions)))
+        """Origins (n,) and inputs (n, d) of `wanted` draws that are valid and solvable."""
+        origins, inputs = np.empty(0, np.int64), np.empty((0, len(self.space.dimensions)))
         drawn_here = 0
         while (missing := wanted - len(inputs)) > 0:
             if drawn_here > _PATIENCE * wanted:
@@ -50,28 +50,29 @@ class Validator:
                 )
             rate = len(inputs) / drawn_here if drawn_here else 1.0
             count = int(np.ceil(missing / max(rate, _WORST_RATE)))
-            new_parents, new_inputs = draw(count)
+            new_origins, new_inputs = draw(count)
             drawn_here += count
-            good = self._judge(new_inputs)
-            parents = np.concatenate([parents, new_parents[good][:missing]])
+            good = self._is_good(new_inputs)
+            origins = np.concatenate([origins, new_origins[good][:missing]])
             inputs = np.concatenate([inputs, new_inputs[good][:missing]])
-        return parents, inputs
+        return origins, inputs
 
     def near(
-        self, origins: NDArray[np.float64], perturb: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+        self, inputs: NDArray[np.float64], perturb: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """A good perturbed copy (n, d) of each of `origins` (n, d), and (n,) True where one was found."""
-        inputs = perturb(origins)
-        good = self._judge(inputs)
+        """A good perturbed copy (n, d) of each of `inputs` (n, d), and (n,) True where one was found."""
+        perturbed = perturb(inputs)
+        good = self._is_good(perturbed)
         for _ in range(_TRIES_NEAR):
             missing = np.flatnonzero(~good)
             if len(missing) == 0:
                 break
-            inputs[missing] = perturb(origins[missing])
-            good[missing] = self._judge(inputs[missing])
-        return inputs, good
+            perturbed[missing] = perturb(inputs[missing])
+            good[missing] = self._is_good(perturbed[missing])
+        return perturbed, good
 
-    def _judge(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _is_good(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """(n,) True where one of `inputs` (n, d) is valid and solvable; counts those that are not."""
         with self.clock.activity("validate"):
             with blamed_on("the target that judges inputs"):
                 good = self.space.is_valid(inputs)

@@ -117,4 +117,4 @@ def test_late_claims_are_refused(made_trial):
 
 def test_the_default_takes_findings_for_new_at_the_radius_of_distinct_ones():
     """The page says so, because it is an advantage over others that are not told."""
-    assert RADII.distinct == portfolio._RADIUS
+    assert RADII.distinct == portfolio.DISTINCT_RADIUS

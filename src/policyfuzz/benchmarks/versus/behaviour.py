@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.target import Run, Target
-from policyfuzz.search.archive import behaviour_of
+from policyfuzz.search.evaluation import behaviour_of
 from policyfuzz.search.validation import Validator
 
 #: Random episodes that say how much behaviour varies, and the seed that they are drawn with.

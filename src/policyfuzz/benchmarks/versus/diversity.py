@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace
-from policyfuzz.search.distinct import Packing
+from policyfuzz.search.distinct import DistinctSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ def novelty(
     # where nothing about behaviour ever varies, all findings behave alike
     behaviours = behaviours if behaviours.shape[1] else np.zeros((len(inputs), 1))
     return Novelty(
-        distinct=_packed(unit, found, Packing(radii.distinct, periods)),
-        apart=_packed(unit, found, Packing(radii.apart * math.sqrt(len(periods)), periods)),
-        behaviour=_packed(behaviours, found, Packing(radii.behaviour, flat)),
+        distinct=_packed(unit, found, DistinctSet(radii.distinct, periods)),
+        apart=_packed(unit, found, DistinctSet(radii.apart * math.sqrt(len(periods)), periods)),
+        behaviour=_packed(behaviours, found, DistinctSet(radii.behaviour, flat)),
     )
 
 
-def _packed(points: NDArray[np.float64], found: NDArray[np.bool_], packing: Packing) -> NDArray[np.bool_]:
+def _packed(points: NDArray[np.float64], found: NDArray[np.bool_], packing: DistinctSet) -> NDArray[np.bool_]:
     fits = np.zeros(len(points), np.bool_)
     if found.any():
         fits[found] = packing.add(points[found])

@@ -29,20 +29,20 @@ def consider(guide, states, parent_returns=0.0):
 
 
 def test_return_guide_keeps_what_earned_less_than_its_parent():
-    opinion = ReturnGuide().consider(
+    feedback = ReturnGuide().consider(
         executions(np.zeros((4, 1, 1)), returns=[1.0, 2.0, 3.0, 1.0]),
         np.array([2.0, 2.0, 2.0, np.nan]),
         np.random.default_rng(0),
     )
-    assert opinion.keep.tolist() == [True, False, False, False]
-    assert np.isnan(opinion.log_density).all()
+    assert feedback.keep.tolist() == [True, False, False, False]
+    assert np.isnan(feedback.log_density).all()
 
 
 def test_all_are_fresh_when_nothing_was_seen_before():
     guide = guide_with()
-    opinion = consider(guide, walks(np.random.default_rng(0), 50))
-    assert opinion.keep.all()
-    assert np.isfinite(opinion.log_density).all()
+    feedback = consider(guide, walks(np.random.default_rng(0), 50))
+    assert feedback.keep.all()
+    assert np.isfinite(feedback.log_density).all()
     assert guide.fresh_share == 1.0
 
 
@@ -59,8 +59,8 @@ def test_what_lies_below_a_fixed_threshold_is_fresh(threshold):
     rng, guide = np.random.default_rng(0), guide_with(threshold=threshold)
     consider(guide, walks(rng, 100))
     for _ in range(3):
-        opinion = consider(guide, walks(rng, 100))
-        np.testing.assert_array_equal(opinion.keep, opinion.log_density < threshold)
+        feedback = consider(guide, walks(rng, 100))
+        np.testing.assert_array_equal(feedback.keep, feedback.log_density < threshold)
         assert guide.threshold == threshold
 
 
@@ -95,12 +95,12 @@ def test_samples_are_learnt_even_when_they_are_not_fresh():
 def test_mutants_are_learnt_only_when_they_are_fresh():
     rng, guide = np.random.default_rng(0), guide_with(quantile=0.2)
     consider(guide, walks(rng, 100), np.nan)
-    opinion = consider(guide, walks(rng, 100), 0.0)
-    assert 0 < opinion.keep.sum() < 100
-    assert guide.density.learnt_sequences == 100 + opinion.keep.sum()
+    feedback = consider(guide, walks(rng, 100), 0.0)
+    assert 0 < feedback.keep.sum() < 100
+    assert guide.density.learnt_sequences == 100 + feedback.keep.sum()
 
 
-def test_no_executions_give_no_opinion():
+def test_no_executions_give_no_feedback():
     rng, guide = np.random.default_rng(0), guide_with()
     assert consider(guide, np.empty((0, 10, 2))).keep.shape == (0,)
     consider(guide, walks(rng, 50))

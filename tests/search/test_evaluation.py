@@ -4,8 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfuzz.core.executions import Executions
-from policyfuzz.search.archive import BEHAVIOUR_CELLS, BehaviourCells, InputCells, behaviour_of
+from policyfuzz.oracles import Verdicts
+from policyfuzz.search.evaluation import BEHAVIOUR_CELLS, BehaviourCells, InputCells, Nearness, behaviour_of
 
+INF = float("inf")
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 
 
@@ -107,3 +109,78 @@ def test_states_that_are_no_numbers_spoil_nothing(odd):
     found = BehaviourCells.fit(behaviour).of(behaviour)
     assert ((found >= 0) & (found < BEHAVIOUR_CELLS)).all()
     assert len(np.unique(found)) > 10
+
+
+def episodes(returns, margins=None, states=None):
+    made = Executions.of(returns, [False] * len(returns), states)
+    if margins is None:
+        return made
+    verdicts = Verdicts(made.verdicts.kinds, made.verdicts.steps, np.array(margins, float))
+    return Executions(made.returns, made.lengths, made.states, verdicts)
+
+
+def pairs(nearness, executions):
+    return list(zip(*(values.tolist() for values in nearness.of(executions)), strict=True))
+
+
+def test_margin_counts_first_and_then_the_return():
+    executions = episodes([5.0, 6.0], margins=[0.3, 0.1])
+    assert pairs(Nearness.fit(executions), executions) == [(0.3, 5.0), (0.1, 6.0)]
+
+
+def test_return_counts_first_and_then_unusual_states_where_the_oracle_cannot_tell():
+    usual = np.random.default_rng(0).normal(size=(50, 4, 2))
+    nearness = Nearness.fit(episodes(np.zeros(50), states=usual))
+    calm, wild = np.zeros((4, 2)), np.array([[0.0, 0.0], [0.0, -9.0]])
+    (first, calm_one), (second, wild_one) = pairs(nearness, episodes([1.0, 2.0], states=[calm, wild]))
+    assert (first, second) == (1.0, 2.0)
+    assert wild_one < -8 < -1 < calm_one
+
+
+def test_what_lies_behind_the_end_of_an_episode_does_not_count():
+    nearness = Nearness.fit(episodes(np.zeros(20), states=np.linspace(5, 6, 80).reshape(20, 4, 1)))
+    alone, padded = [np.array([[5.5]])], [np.array([[5.5]]), np.full((9, 1), 5.5)]
+    assert (
+        pairs(nearness, episodes([0.0], states=alone))[0]
+        == pairs(nearness, episodes([0.0, 0.0], states=padded))[0]
+    )
+
+
+def test_unknown_margin_is_as_far_as_can_be():
+    executions = episodes([5.0, 6.0], margins=[np.nan, 0.1])
+    assert pairs(Nearness.fit(executions), executions) == [(INF, 5.0), (0.1, 6.0)]
+
+
+@pytest.mark.parametrize("margins", [None, [0.1, 0.1, 0.1, 0.1]])
+def test_episode_without_a_finite_return_is_as_far_as_can_be(margins):
+    executions = episodes([1.0, np.nan, INF, -INF], margins)
+    found = pairs(Nearness.fit(executions), executions)
+    assert found[1:] == [(INF, INF)] * 3
+    assert np.isfinite(found[0]).all()
+
+
+@pytest.mark.parametrize("odd", [np.nan, INF, 1e308])
+def test_states_that_are_no_numbers_give_no_nan(odd):
+    states = np.random.default_rng(0).normal(size=(60, 3, 2))
+    states[::5, 1, 0] = odd
+    executions = episodes(np.zeros(60), states=states)
+    for values in Nearness.fit(executions).of(executions):
+        assert not np.isnan(values).any()
+
+
+def test_coordinates_that_never_varied_do_not_count():
+    states = np.random.default_rng(0).normal(size=(60, 3, 2))
+    states[:, :, 1] = 4.0
+    nearness = Nearness.fit(episodes(np.zeros(60), states=states))
+    here, there = np.array([[0.0, 4.0]]), np.array([[0.0, 5.0]])
+    first, second = pairs(nearness, episodes([0.0, 0.0], states=[here, there]))
+    assert first == second
+
+
+def test_nearness_is_the_same_after_a_round_trip_through_its_state():
+    executions = episodes(np.arange(9.0), states=np.random.default_rng(0).normal(size=(9, 3, 2)))
+    nearness = Nearness.fit(executions)
+    assert pairs(Nearness.from_state(nearness.state()), executions) == pairs(nearness, executions)
+    with_margins = episodes([1.0, 2.0], margins=[0.1, 0.2])
+    nearness = Nearness.fit(with_margins)
+    assert pairs(Nearness.from_state(nearness.state()), with_margins) == pairs(nearness, with_margins)
