@@ -1,1 +1,1 @@
-"""Benchmarks that print ratios within one run."""
+"""Measurements that run from a checkout: python -m benchmarks NAME."""

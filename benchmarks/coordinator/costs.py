@@ -1,7 +1,6 @@
 """What an episode costs the coordinator, measured with workers that answer at once."""
 
 import os
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -12,17 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz import (
-    Budget,
-    Campaign,
-    CampaignConfig,
-    CampaignWriter,
-    InputSpace,
-    Real,
-    SearchSettings,
-    Target,
-)
-from policyfuzz.benchmarks.worker_targets import CountedPolicy
+from benchmarks.campaigns import finished_campaign
+from benchmarks.speed.worker_targets import CountedPolicy
+from policyfuzz import CampaignConfig, InputSpace, Real, SearchSettings, Target
+from policyfuzz.campaign.events import BatchDone, Event
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.core.settings import DEFAULT_STRATEGY
@@ -39,6 +31,8 @@ _TIMEOUT = 300.0
 #: Different state sequences; more would cost memory and show nothing else.
 _SEQUENCES = 256
 _SIGNALS = ("left",)
+#: Batches of a campaign before costs are counted.
+_WARM_UP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +143,17 @@ def campaign_cost(
         clocks.append(clock)
         return Dispatcher(target, CannedCrew(shape), workers, _TIMEOUT, clock)
 
-    with tempfile.TemporaryDirectory() as folder:
-        store = CampaignWriter.create(Path(folder), config, target.inputs)
-        campaign = Campaign(target, store, Budget(executions=(batches + 6) * batch), make_executor=executor)
-        campaign.listener = lambda _event: seen.append(
-            (time.perf_counter(), time.process_time(), dict(clocks[0].seconds), campaign.progress.executions)
-        )
-        campaign.run()
-        store.close()
-    (start, work_before, before, first), (end, work_after, after, last) = seen[5], seen[5 + batches]
+    def listen(event: Event) -> None:
+        if isinstance(event, BatchDone):
+            now = time.perf_counter(), time.process_time()
+            seen.append((*now, dict(clocks[0].seconds), event.progress.executions))
+
+    with finished_campaign(target, (batches + 2 * _WARM_UP) * batch, config, executor, listen):
+        pass
+    (start, work_before, before, first), (end, work_after, after, last) = (
+        seen[_WARM_UP],
+        seen[_WARM_UP + batches],
+    )
     spent = {name: after[name] - before.get(name, 0.0) for name in after}
     parts = [spent.get(name, 0.0) for name in ("search", "density", "simulate", "store")]
     parts[0] += spent.get("validate", 0.0)

@@ -1,6 +1,6 @@
 """How many workers can a coordinator keep busy? Measures what it costs, then simulates thousands of workers.
 
-python benchmarks/coordinator_limit.py --plot docs/coordinator-limit.png --raw limit.json
+python -m benchmarks coordinator-limit --plot docs/coordinator-limit.png --raw limit.json
 """
 
 import json
@@ -10,8 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
-from coordinator_costs import Cost, MessageCost, Shape, campaign_cost, message_cost
-from coordinator_simulation import Costs, Outcome, Plan, simulate
+
+from benchmarks.coordinator.costs import Cost, MessageCost, Shape, campaign_cost, message_cost
+from benchmarks.coordinator.simulation import Costs, Outcome, Plan, simulate
 
 #: Small, medium (`bipedal`: 300 steps of 24 numbers) and large episodes.
 SHAPES = (Shape(100, 4, 4), Shape(300, 24, 8), Shape(1000, 30, 8))
@@ -27,11 +28,11 @@ _REAL_WORKERS = 24
 _FEWEST_ROUNDS = 10
 
 
-@click.command()
+@click.command("coordinator-limit")
 @click.option("--plot", type=click.Path(path_type=Path), help="SVG or PNG file for the figure.")
 @click.option("--raw", type=click.Path(path_type=Path), help="JSON file for all numbers.")
 @click.option("--virtual-seconds", type=float, default=30.0, show_default=True, help="Of each simulation.")
-def main(plot: Path | None, raw: Path | None, virtual_seconds: float) -> None:
+def command(plot: Path | None, raw: Path | None, virtual_seconds: float) -> None:
     """Print tables in Markdown."""
     costs = [campaign_cost(1000, batch, shape) for shape in SHAPES for batch in BATCHES]
     costs += [campaign_cost(workers, 1024, SHAPES[0]) for workers in (10, 100, 4000)]
@@ -123,7 +124,3 @@ def _draw(outcomes: dict[str, list[Outcome]], file: Path) -> None:
     axes[0].set_ylabel("% of the time busy, episodes of 1 s")
     axes[0].legend(title="batch x window", fontsize="small", frameon=False)
     figure.savefig(file)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from coordinator_costs import Shape, target_of
 from numpy.typing import NDArray
 
+from benchmarks.coordinator.costs import Shape, target_of
 from policyfuzz.core.executions import Executions
 from policyfuzz.execution.dispatch import Dispatcher
 from policyfuzz.execution.pool import Answer, Message, Ready

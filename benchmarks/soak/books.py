@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flaky_simulator import BEGAN, DIED, ENDED, RECORD, Fate, fates, keys
 from numpy.typing import NDArray
 
+from benchmarks.soak.flaky_simulator import BEGAN, DIED, ENDED, RECORD, Fate, fates, keys
 from policyfuzz import CampaignReader
 from policyfuzz.campaign.health import REPLAYS
 

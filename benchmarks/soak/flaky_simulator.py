@@ -4,7 +4,7 @@ What becomes of an episode is a function of its input and seed, so that a campai
 row by row. Besides, its processes die now and then for no reason, which no case may be blamed for. Every
 process writes down what it runs, in the folder that FLAKY_JOURNAL names, as a second set of books.
 
-    policyfuzz fuzz benchmarks/flaky_simulator.py:target -j 2 --timeout 3s --max-time 1m
+    policyfuzz fuzz benchmarks/soak/flaky_simulator.py:target -j 2 --timeout 3s --max-time 1m
 """
 
 import ctypes

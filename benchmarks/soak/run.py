@@ -1,7 +1,7 @@
 """Runs a campaign on the flaky simulator for a long time, kills it in the middle, and checks the books.
 
-    python benchmarks/soak.py --minutes 30 -j 2
-    python benchmarks/soak.py --minutes 30 -j 2 --executor ray
+    python -m benchmarks soak --minutes 30 -j 2
+    python -m benchmarks soak --minutes 30 -j 2 --executor ray
 
 The coordinator is killed half-way, interrupted at the end of the time, and a third one finishes what was in
 flight, so that every case that was ever begun must be in the accounts.
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import click
-from flaky_simulator import JOURNAL
-from soak_books import Entry, Journal, compare
-from soak_watch import Sample, Trend, marked, sample, trends
 
+from benchmarks.soak.books import Entry, Journal, compare
+from benchmarks.soak.flaky_simulator import JOURNAL
+from benchmarks.soak.watch import Sample, Trend, marked, sample, trends
 from policyfuzz import CampaignReader
 from policyfuzz.core.errors import CampaignError
 
@@ -37,7 +37,7 @@ _LAST_BATCHES = 8
 _SAMPLES = 400
 
 
-@click.command()
+@click.command("soak")
 @click.option("--minutes", type=float, default=30.0, show_default=True)
 @click.option("-j", "--workers", type=int, default=2, show_default=True)
 @click.option("--executor", default="processes", show_default=True, help="processes or ray[:ADDRESS].")
@@ -45,9 +45,9 @@ _SAMPLES = 400
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--raw", type=click.Path(path_type=Path), help="JSON file for all that was measured.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder for campaign and journal.")
-def main(
+def command(
     minutes: float, workers: int, executor: str, timeout: str, seed: int, raw: Path | None, keep: Path | None
-) -> None:
+) -> int:
     """Exit code 1 if anything is lost, invented, blamed on the wrong case, left behind or growing."""
     half = 60 * minutes / 2
     with tempfile.TemporaryDirectory(prefix="soak-") as thrown_away:
@@ -62,13 +62,13 @@ def main(
     found = trends(run.samples)
     _print(entries, found, run.left_behind)
     if raw is not None:
-        measured = {"entries": entries, "trends": found, "samples": run.samples}
+        measured: dict[str, list[Any]] = {"entries": entries, "trends": found, "samples": run.samples}
         plain = {name: [asdict(one) for one in some] for name, some in measured.items()}
         raw.write_text(
             json.dumps({"minutes": minutes, "options": options, "totals": said, **plain}, indent=1)
         )
     is_right = all(one.is_right for one in entries) and all(one.is_flat for one in found)
-    sys.exit(0 if is_right and not run.left_behind else 1)
+    return 0 if is_right and not run.left_behind else 1
 
 
 class _Run:
@@ -122,10 +122,10 @@ class _Run:
             "--json",
             *(["--resume"] if self._lives > 1 else []),
         ]
-        command = [sys.executable, "-m", "policyfuzz", "fuzz", TARGET, *self._options, *fixed, *limits]
+        arguments = [sys.executable, "-m", "policyfuzz", "fuzz", TARGET, *self._options, *fixed, *limits]
         environment = os.environ | {JOURNAL: str(self.journal), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
-            command, env=environment, stdout=output or subprocess.DEVNULL, preexec_fn=_listen
+            arguments, env=environment, stdout=output or subprocess.DEVNULL, preexec_fn=_listen
         )
 
     def _batches(self) -> int:
@@ -191,7 +191,3 @@ def _print(entries: list[Entry], found: list[Trend], left_behind: list[str]) -> 
 
 def _mark(is_right: bool) -> str:
     return "      " if is_right else "WRONG "
-
-
-if __name__ == "__main__":
-    main()

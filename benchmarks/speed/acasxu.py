@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.campaigns import run_campaign
-from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
+from benchmarks.campaigns import run_campaign
+from benchmarks.measurement import Measurement, Track, best_seconds
 from policyfuzz.store.records import Progress
 from policyfuzz.targets.registry import load_target
 

@@ -1,8 +1,10 @@
 """How much faster than one are two processes that never talk? No pool can be better than that."""
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,7 +23,11 @@ def speed_up(target: str, seconds: float = 10.0) -> float:
 
 def _rates(target: str, count: int, seconds: float) -> list[float]:
     command = [sys.executable, "-m", __name__, target, str(time.time() + _START), str(seconds)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    # the folder that holds the package `benchmarks` need not be the current one
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(count)
+    ]
     return [float(process.communicate()[0]) for process in processes]
 
 

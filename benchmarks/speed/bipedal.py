@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.measurement import Measurement, Track
+from benchmarks.measurement import Measurement, Track
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.targets.bipedal.camera import ToldTypes

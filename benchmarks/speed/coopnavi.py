@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
+from benchmarks.measurement import Measurement, Track, best_seconds
 from policyfuzz.core.extras import load
 from policyfuzz.core.target import Runner
 from policyfuzz.policies.mlp import MlpBank

@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
+from benchmarks.measurement import Measurement, Track, best_seconds
 from policyfuzz.core.settings import DensitySettings
 from policyfuzz.density.sequence import SequenceDensity
 

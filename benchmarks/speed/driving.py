@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.measurement import Measurement, Track
+from benchmarks.measurement import Measurement, Track
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.roads import ROADS

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.measurement import Measurement, Track
+from benchmarks.measurement import Measurement, Track
 from policyfuzz.core.extras import load
 from policyfuzz.core.target import Runner
 from policyfuzz.targets.registry import load_target

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.measurement import Measurement, Track
+from benchmarks.measurement import Measurement, Track
 from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.search.archive import BEHAVIOUR_CELLS

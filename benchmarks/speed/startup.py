@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from policyfuzz.benchmarks.measurement import Measurement, Track, best_seconds
+from benchmarks.measurement import Measurement, Track, best_seconds
 
 _REPEATS = 5
 

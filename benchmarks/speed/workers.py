@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.apart import speed_up
-from policyfuzz.benchmarks.campaigns import run_campaign
-from policyfuzz.benchmarks.measurement import Measurement, Track
-from policyfuzz.benchmarks.worker_targets import INPUTS, burning
+from benchmarks.campaigns import run_campaign
+from benchmarks.measurement import Measurement, Track
+from benchmarks.speed.apart import speed_up
+from benchmarks.speed.worker_targets import INPUTS, burning
 from policyfuzz.campaign.events import BatchDone, Event
 from policyfuzz.core.settings import DEFAULT_STRATEGY, SearchSettings
 from policyfuzz.core.target import Target

@@ -1,35 +1,36 @@
-"""policyfuzz bench versus: strategies and other fuzzers side by side."""
+"""python -m benchmarks versus: strategies and other fuzzers side by side."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from rich.table import Table
+from rich.text import Text
 
+from benchmarks.versus import tables
+from benchmarks.versus.contestants import contestant_names
+from benchmarks.versus.goals import Goal
+from benchmarks.versus.judge import Verdict
+from benchmarks.versus.report import Report, write_report
+from benchmarks.versus.results import Contest
+from benchmarks.versus.targets import choose
+from benchmarks.versus.trials import Done, Plan, run_all
+from policyfuzz.cli.console import results
 from policyfuzz.cli.options import FOLDER, format_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.table import Table
-
-    from policyfuzz.benchmarks.versus.goals import Goal
-    from policyfuzz.benchmarks.versus.report import Report
-    from policyfuzz.benchmarks.versus.results import Contest
-    from policyfuzz.benchmarks.versus.trials import Done
 
 EPILOG = """\
 \b
 Contestants: default, mdpfuzz, reward and random are strategies of PolicyFuzz; pypi-mdpfuzz and
 pypi-mdpfuzz-no-coverage the package mdpfuzz in both of its modes; cma-me quality diversity by pyribs;
-curiosity random network distillation. What is not installed is left out: pip install 'policyfuzz[versus]'
+curiosity random network distillation. What is not installed is left out: pip install -e '.[versus]'
 \b
 Targets: acasxu, acasxu-public, coopnavi, bipedal, ripple-2, ripple-10, ripple-50, cartpole, lunarlander,
 or any other that `policyfuzz fuzz` takes, with a colon: ripple:probability=0.01
 \b
 Examples:
-  policyfuzz bench versus --target acasxu --seeds 3
-  policyfuzz bench versus --target ripple-10 --contestant default --contestant random
-  policyfuzz bench versus -o versus --report-only --page versus.md"""
+  python -m benchmarks versus --target acasxu --seeds 3
+  python -m benchmarks versus --target ripple-10 --contestant default --contestant random
+  python -m benchmarks versus -o versus --report-only --page versus.md"""
 
 
 @click.command("versus", epilog=EPILOG)
@@ -70,11 +71,6 @@ def command(
     when it is started again. Exit code 1 if a goal is missed. A goal is measured only with as many seeds as
     are usual, and with the usual episodes of its target.
     """
-    from policyfuzz.benchmarks.versus.contestants import contestant_names
-    from policyfuzz.benchmarks.versus.report import write_report
-    from policyfuzz.benchmarks.versus.targets import choose
-    from policyfuzz.benchmarks.versus.trials import Plan, run_all
-
     asked_targets: list[str] = []
     asked_contestants: tuple[str, ...] = ()
     if not report_only:
@@ -83,8 +79,7 @@ def command(
         plan = Plan.make(entries, asked_contestants, seeds, peer_seeds)
         for line in plan.left_out:
             _say(line)
-        results = run_all(plan.tasks, out / "raw", jobs, _say)
-        for number, done in enumerate(results, 1):
+        for number, done in enumerate(run_all(plan.tasks, out / "raw", jobs, _say), 1):
             _say(f"{number}. {_described(done)}")
     report = write_report(out, page, notes, asked_targets, asked_contestants)
     _print_tables(report)
@@ -92,30 +87,21 @@ def command(
     return int(any(goal.is_met is False for goal in report.goals))
 
 
-def _print_tables(report: "Report") -> None:
+def _print_tables(report: Report) -> None:
     """Print a table for each contest, and the goals."""
-    from policyfuzz.benchmarks.versus import cells
-    from policyfuzz.cli.console import results
-
     console = results()
     for label in report.results.labels:
         for contest in report.results.contests(label):
             title = f"{contest.label}, {contest.episodes:,} episodes"
-            console.print(_contest_table(contest, cells.COUNTS, title, is_compared=True))
-            console.print(_contest_table(contest, cells.COSTS, "", is_compared=False))
+            console.print(_contest_table(contest, tables.COUNTS, title, is_compared=True))
+            console.print(_contest_table(contest, tables.COSTS, "", is_compared=False))
             console.print()
     console.print(_goal_table(report.goals))
 
 
-def _contest_table(
-    contest: "Contest", metrics: "Mapping[str, str]", title: str, is_compared: bool
-) -> "Table":
-    from rich.table import Table
-
-    from policyfuzz.benchmarks.versus import cells
-
+def _contest_table(contest: Contest, metrics: Mapping[str, str], title: str, is_compared: bool) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    heads, rows = cells.table(contest, metrics, is_compared)
+    heads, rows = tables.table(contest, metrics, is_compared)
     for position, head in enumerate(heads):
         table.add_column(head, justify="right" if position else "left", no_wrap=True)
     for row in rows:
@@ -123,10 +109,7 @@ def _contest_table(
     return table
 
 
-def _goal_table(goals: "list[Goal]") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
+def _goal_table(goals: Sequence[Goal]) -> Table:
     words = {True: ("met", "green"), False: ("missed", "bold red"), None: ("not measured", "dim")}
     table = Table(box=None, pad_edge=False, header_style="bold")
     for head in ("target", "goal", "numbers", ""):
@@ -140,13 +123,11 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _described(done: "Done") -> str:
+def _described(done: Done) -> str:
     task = done.task
     who = f"{task.label} {task.contestant} seed {task.seed}"
     if done.result is None:
         return f"{who}: cannot run: {done.problem}"
-    from policyfuzz.benchmarks.versus.judge import Verdict
-
     result = done.result
     found = int((result.verdicts == Verdict.FINDING).sum())
     length = f"{task.episodes:,}"

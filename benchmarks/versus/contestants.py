@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.campaigns import finished_campaign
-from policyfuzz.benchmarks.versus import peers
-from policyfuzz.benchmarks.versus.targets import Entry
-from policyfuzz.benchmarks.versus.trial import Contestant, Trial
+from benchmarks.campaigns import finished_campaign
+from benchmarks.versus import peers
+from benchmarks.versus.targets import Entry
+from benchmarks.versus.trial import Contestant, Trial
 from policyfuzz.core.errors import unknown_name
 from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig, SearchSettings
 from policyfuzz.core.target import Target

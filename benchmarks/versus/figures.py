@@ -11,11 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.versus.csv_files import POINTS, grid
-from policyfuzz.benchmarks.versus.metrics import distinct_over, findings_over
-from policyfuzz.benchmarks.versus.raw import RawTrial
-from policyfuzz.benchmarks.versus.results import Results
-from policyfuzz.benchmarks.versus.statistics import bootstrap
+from benchmarks.versus.metrics import distinct_over, findings_over
+from benchmarks.versus.raw import RawTrial
+from benchmarks.versus.results import Results, bootstrap
 from policyfuzz.core.errors import CampaignError
 
 Count = Callable[[RawTrial, NDArray[np.float64], str], NDArray[np.int64]]
@@ -43,8 +41,15 @@ STYLES: Mapping[str, Style] = {
 }
 _OTHER = Style("#999999", ":")
 _COUNTS: Mapping[str, Count] = {"findings": findings_over, "distinct findings": distinct_over}
+#: Points of a curve.
+_POINTS = 100
 #: Inches of one panel.
 _WIDTH, _HEIGHT = 5.2, 2.6
+
+
+def grid(episodes: int) -> NDArray[np.float64]:
+    """(p,) numbers of episodes at which curves are drawn, 0 included."""
+    return np.unique(np.linspace(0, episodes, _POINTS + 1).round())
 
 
 def draw_episodes(results: Results, path: Path) -> None:
@@ -68,7 +73,7 @@ def draw_time(results: Results, contestants: Sequence[str], path: Path) -> None:
         for contestant in contestants:
             trials = results.of(label, contestant)
             if trials:  # as long as all trials went on
-                points = np.linspace(0, min(trial.cpu_seconds for trial in trials), POINTS + 1)
+                points = np.linspace(0, min(trial.cpu_seconds for trial in trials), _POINTS + 1)
                 _band(axes, contestant, points, trials, count, "cpu_times")
 
     labels = [label for label in results.labels if any(results.of(label, name) for name in contestants)]

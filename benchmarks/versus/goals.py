@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policyfuzz.benchmarks.versus.contestants import SLOW_PEERS, contestant_names, episodes_of
-from policyfuzz.benchmarks.versus.results import OURS, Contest, Group, Results
-from policyfuzz.benchmarks.versus.targets import ENTRIES
+from benchmarks.versus.contestants import SLOW_PEERS, contestant_names, episodes_of
+from benchmarks.versus.results import OURS, Contest, Group, Results
+from benchmarks.versus.targets import ENTRIES
 
 _AIRCRAFT = ("acasxu", "acasxu-public")
 #: Trials that it takes to tell.

@@ -6,8 +6,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
-from policyfuzz.benchmarks.versus.trial import Trial
+from benchmarks.versus.diversity import BehaviourScale
+from benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.target import Runner, Target
 

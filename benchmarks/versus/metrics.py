@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.versus.judge import Verdict
-from policyfuzz.benchmarks.versus.raw import RawTrial
+from benchmarks.versus.judge import Verdict
+from benchmarks.versus.raw import RawTrial
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
-from policyfuzz.benchmarks.versus import cells
-from policyfuzz.benchmarks.versus.circumstances import describe
-from policyfuzz.benchmarks.versus.diversity import RADII
-from policyfuzz.benchmarks.versus.freshness import Freshness
-from policyfuzz.benchmarks.versus.goals import Goal
-from policyfuzz.benchmarks.versus.results import Contest, Group, Results
-from policyfuzz.benchmarks.versus.shortfalls import shortfalls
+from benchmarks.versus import tables
+from benchmarks.versus.contestants import OWN
+from benchmarks.versus.diversity import RADII
+from benchmarks.versus.goals import Goal
+from benchmarks.versus.results import Contest, Group, Results
 from policyfuzz.core.errors import CampaignError
 
 #: Files that a page links to.
@@ -28,14 +26,13 @@ def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str =
     introduction = resources.files(__package__).joinpath("page_introduction.md").read_text(encoding="utf-8")
     sections = [
         introduction.format(**RADII.describe()).strip(),
-        _bullets(describe(results)),
+        _bullets(_circumstances(results)),
         f"All numbers of every trial: [{numbers}]({numbers}).",
         "## What must hold\n\n" + _goals(goals),
         "## Curves\n\nMeans over trials with 95 % bootstrap bands.",
         f"![Findings and distinct findings over episodes]({over_episodes})",
         *(_target(results, label) for label in results.labels),
         _freshness(results, over_time),
-        "## What did not work\n\n" + _bullets(shortfalls(results, goals)),
         *([f"## Notes\n\n{notes.strip()}"] if notes.strip() else []),
     ]
     try:
@@ -43,6 +40,39 @@ def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str =
         page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     except OSError as error:
         raise CampaignError(f"cannot write {page}: {error.strerror or error}") from error
+
+
+def _circumstances(results: Results) -> Iterator[str]:
+    """How the results came about, one line each: commands, machine, versions, seeds."""
+    abouts = [trial.about for trial in results.trials]
+    versions = sorted(
+        {f"{name} {version}" for about in abouts for name, version in about["versions"].items()}
+    )
+    dates = sorted(about["date"][:10] for about in abouts)
+    codes = {trial.about["code"] for trial in results.trials if trial.task.contestant in OWN}
+    commands = dict.fromkeys(about["command"] for about in abouts if "command" in about)
+    yield from (f"command: `{command}`" for command in commands)
+    yield f"machine: {'; '.join(sorted({about['machine'] for about in abouts}))}"
+    versions = sorted({f"Python {about['python']}" for about in abouts}) + versions
+    yield f"versions: {', '.join(versions)}"
+    yield f"dates: {dates[0]}" + (f" to {dates[-1]}" if dates[-1] != dates[0] else "")
+    yield f"trials: {len(results.trials)}; seeds: {_seeds(results)}"
+    if len(codes) > 1:
+        yield f"not of one piece: trials of our strategies were run with {len(codes)} states of their code"
+
+
+def _seeds(results: Results) -> str:
+    """Which contestants had which seeds, those with the same ones together."""
+    by_seeds: dict[tuple[int, ...], list[str]] = {}
+    for name in results.contestants:
+        seeds = tuple(sorted({one.task.seed for one in results.trials if one.task.contestant == name}))
+        by_seeds.setdefault(seeds, []).append(name)
+    return "; ".join(f"{_span(seeds)} for {', '.join(names)}" for seeds, names in by_seeds.items())
+
+
+def _span(seeds: Sequence[int]) -> str:
+    is_run = list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 2
+    return f"{seeds[0]} to {seeds[-1]}" if is_run else ", ".join(map(str, seeds))
 
 
 def _goals(goals: Sequence[Goal]) -> str:
@@ -81,7 +111,7 @@ def _shorter(results: Results, contest: Contest) -> str:
 
 
 def _contest(contest: Contest) -> str:
-    heads, rows = cells.table(contest, {**cells.COUNTS, **cells.COSTS}, is_compared=True)
+    heads, rows = tables.table(contest, {**tables.COUNTS, **tables.COSTS}, is_compared=True)
     return _table(
         heads,
         ([f"{cell.main} ({cell.detail})" if cell.detail else cell.main for cell in row] for row in rows),
@@ -109,7 +139,7 @@ def _freshness(results: Results, picture: str) -> str:
         "The comparison of the paper (RQ2): `mdpfuzz`, which also keeps inputs whose state sequence is fresh,"
         " against `reward`, the same without that. An A12 above 0.5 speaks for freshness.",
     ]
-    rows = [one.row for one in Freshness.of(results)]
+    rows = [one.row for one in tables.Freshness.of(results)]
     if rows:
         heads = ["target", "mean of", "`mdpfuzz`", "`reward`", "A12", "p", "with freshness"]
         parts += [_table(heads, rows), "Over processor time, of which freshness takes its share:"]

@@ -1,10 +1,18 @@
-"""Raw files: one for each judged trial, and all that a report is made from."""
+"""Raw files: one for each judged trial with where it was run, and all that a report is made from."""
 
+import hashlib
 import json
 import os
+import platform
+import shlex
+import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +35,10 @@ _ARRAYS = (
     "apart",
     "behaviour",
 )
+
+_PACKAGES = ("policyfuzz", "numpy", "scipy", "numba", "gymnasium", "mdpfuzz", "ribs", "torch")
+#: Folders of the package that the findings of its strategies come from.
+_SEARCHES = ("search", "density", "core", "campaign")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +172,28 @@ def failures(folder: Path) -> dict[tuple[str, str], str]:
     return found
 
 
+def surroundings() -> dict[str, Any]:
+    """Command line, machine, versions and date, as plain data."""
+    return {
+        "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "machine": _machine(),
+        "python": platform.python_version(),
+        "versions": _versions(),
+        "code": code_digest(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def code_digest() -> str:
+    """The first digits of a hash of all code that decides what our strategies find."""
+    digest = hashlib.sha256()
+    for folder in _SEARCHES:
+        for file in _sources(resources.files("policyfuzz").joinpath(folder)):
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def _stored(task: Task) -> dict[str, Any]:
     """A task as plain data, without the hash, which stands among the facts about the trial."""
     return {name: value for name, value in asdict(task).items() if name != "policy_sha256"}
@@ -169,3 +203,34 @@ def _differences(stored: Task, wanted: Task) -> str:
     was, now = asdict(stored), asdict(wanted)
     names = [name for name in was if was[name] != now[name] and name != "policy"]
     return ", ".join(f"{name} was {was[name]!r}, now {now[name]!r}" for name in names)
+
+
+def _sources(folder: Traversable) -> list[Traversable]:
+    return sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".py")), key=lambda file: file.name
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue  # an optional one
+    return found
+
+
+@cache
+def _machine() -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_processor()}, {cores} cores, {platform.system()} {platform.machine()}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown processor"

@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.benchmarks.versus import raw, targets
-from policyfuzz.benchmarks.versus.contestants import (
+from benchmarks.versus import raw, targets
+from benchmarks.versus.contestants import (
     OWN,
     SLOW_PEERS,
     CampaignTrial,
     episodes_of,
     find_contestant,
 )
-from policyfuzz.benchmarks.versus.diversity import RADII, novelty
-from policyfuzz.benchmarks.versus.judge import Judge
-from policyfuzz.benchmarks.versus.raw import RawTrial, Task
-from policyfuzz.benchmarks.versus.surroundings import code_digest, surroundings
-from policyfuzz.benchmarks.versus.trial import Trial
+from benchmarks.versus.diversity import RADII, novelty
+from benchmarks.versus.judge import Judge
+from benchmarks.versus.raw import RawTrial, Task, code_digest, surroundings
+from benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, UsageError, blamed_on
 from policyfuzz.core.target import Target
 

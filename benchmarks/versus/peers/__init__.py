@@ -2,29 +2,29 @@
 
 from collections.abc import Callable, Mapping
 
-from policyfuzz.benchmarks.versus.trial import Contestant
+from benchmarks.versus.trial import Contestant
 
 
 def _mdpfuzz() -> Contestant:
-    from policyfuzz.benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
+    from benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
 
     return MdpfuzzPackage(coverage=True)
 
 
 def _mdpfuzz_no_coverage() -> Contestant:
-    from policyfuzz.benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
+    from benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
 
     return MdpfuzzPackage(coverage=False)
 
 
 def _cma_me() -> Contestant:
-    from policyfuzz.benchmarks.versus.peers.cma_me import CmaMe
+    from benchmarks.versus.peers.cma_me import CmaMe
 
     return CmaMe()
 
 
 def _curiosity() -> Contestant:
-    from policyfuzz.benchmarks.versus.peers.curiosity import Curiosity
+    from benchmarks.versus.peers.curiosity import Curiosity
 
     return Curiosity()
 

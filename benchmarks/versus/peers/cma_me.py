@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
-from policyfuzz.benchmarks.versus.peers.recorder import Recorder, learnable
-from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
-from policyfuzz.benchmarks.versus.trial import Trial
+from benchmarks.versus.diversity import BehaviourScale
+from benchmarks.versus.trial import Recorder, Trial, draw_samples, draw_seeds, learnable
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.executions import Executions

@@ -16,10 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.versus.peers.distillation import Distillation, thin
-from policyfuzz.benchmarks.versus.peers.recorder import Recorder, learnable
-from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
-from policyfuzz.benchmarks.versus.trial import Trial
+from benchmarks.versus.peers.distillation import Distillation, thin
+from benchmarks.versus.trial import Recorder, Trial, draw_samples, draw_seeds, learnable
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Target
 from policyfuzz.search.validation import Validator

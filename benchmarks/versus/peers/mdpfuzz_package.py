@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.benchmarks.versus.peers.recorder import Recorder
-from policyfuzz.benchmarks.versus.peers.samples import draw_samples, draw_seeds
-from policyfuzz.benchmarks.versus.trial import Trial
+from benchmarks.versus.trial import Recorder, Trial, draw_samples, draw_seeds
 from policyfuzz.core import extras
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target

@@ -3,21 +3,21 @@ import csv
 import numpy as np
 import pytest
 
-from policyfuzz.benchmarks.versus import peers
-from policyfuzz.benchmarks.versus.trial import Trial
+from benchmarks.versus import peers
+from benchmarks.versus.trial import Trial
 
 EASY = "ripple:dimensions=2,regions=3,probability=0.01"
 
 
 @pytest.mark.slow
-def test_versus_runs_reports_and_goes_on_where_it_was(cli, tmp_path):
+def test_versus_runs_reports_and_goes_on_where_it_was(bench, tmp_path):
     arguments = ("--target", EASY, "--contestant", "default", "--contestant", "random", "--episodes", 300)
-    code, out, err = cli("bench", "versus", *arguments, "--seeds", 1, "--page", "page.md")
+    code, out, err = bench("versus", *arguments, "--seeds", 1, "--page", "page.md")
     assert code == 0, "one seed tells nothing about goals"
     assert "default: 1 of 10 seeds" in " ".join((tmp_path / "page.md").read_text().split())
     assert "ripple-dimensions=2-regions=3-probability=0.01, 300 episodes" in out
     assert "default seed 0" in err
-    code, out, err = cli("bench", "versus", *arguments, "--seeds", 2, "--page", "page.md")
+    code, out, err = bench("versus", *arguments, "--seeds", 2, "--page", "page.md")
     assert "2 of 4 trials are there already, and are not run again" in err
     assert "seed 0" not in err
     assert err.count("seed 1") == 2
@@ -31,13 +31,16 @@ def test_versus_runs_reports_and_goes_on_where_it_was(cli, tmp_path):
     ]
     assert sum(int(row["findings"]) for row in rows) > 0
     assert (tmp_path / "versus" / "episodes.png").exists()
-    assert "seeds: 0, 1 for default, random" in (tmp_path / "page.md").read_text()
+    page = (tmp_path / "page.md").read_text()
+    assert "seeds: 0, 1 for default, random" in page
+    for seeds in (1, 2):
+        words = f"--contestant default --contestant random --episodes 300 --seeds {seeds} --page page.md"
+        assert f"- command: `python -m benchmarks versus --target {EASY} {words}`" in page
 
 
 @pytest.mark.slow
-def test_versus_can_run_trials_side_by_side(cli, tmp_path):
-    code, _, err = cli(
-        "bench",
+def test_versus_can_run_trials_side_by_side(bench, tmp_path):
+    code, _, err = bench(
         "versus",
         "--target",
         EASY,
@@ -56,30 +59,30 @@ def test_versus_can_run_trials_side_by_side(cli, tmp_path):
     assert len(list((tmp_path / "versus" / "raw").glob("*/*/*.npz"))) == 2
 
 
-def test_versus_says_where_a_peer_broke_off(cli, monkeypatch):
+def test_versus_says_where_a_peer_broke_off(bench, monkeypatch):
     def give_up(target, episodes, seed):
         inputs = np.empty((0, len(target.inputs.dimensions)))
         return Trial(40, 1.0, 1.0, np.empty(0, np.int64), inputs, np.empty(0, np.uint64))
 
     monkeypatch.setattr(peers, "PEERS", {"quitter": lambda: give_up})
-    code, out, err = cli(
-        "bench", "versus", "--target", EASY, "--contestant", "quitter", "--seeds", 1, "--episodes", 300
+    code, out, err = bench(
+        "versus", "--target", EASY, "--contestant", "quitter", "--seeds", 1, "--episodes", 300
     )
     assert code == 0
     assert "quitter seed 0: 0 findings, 0 distinct, broke off after 40 of 300 episodes" in err
     assert "1 broke off" in out
 
 
-def test_versus_reports_without_running(cli):
-    code, _, err = cli("bench", "versus", "--report-only", "-o", "nothing")
+def test_versus_reports_without_running(bench):
+    code, _, err = bench("versus", "--report-only", "-o", "nothing")
     assert code == 2
     assert "no raw files in nothing" in err
 
 
-def test_versus_has_a_help_of_its_own(cli):
-    code, out, _ = cli("bench", "versus", "--help")
+def test_versus_has_a_help_of_its_own(bench):
+    code, out, _ = bench("versus", "--help")
     assert code == 0
-    assert "policyfuzz bench versus [OPTIONS]" in out
+    assert "python -m benchmarks versus [OPTIONS]" in out
     assert "--report-only" in out
     assert "--strategy" not in out
 
@@ -93,7 +96,7 @@ def test_versus_has_a_help_of_its_own(cli):
         (["--target", "ripple-2", "--contestant", "random", "--jobs", "0"], "jobs is 0"),
     ],
 )
-def test_versus_refuses_what_makes_no_sense(cli, arguments, complaint):
-    code, _, err = cli("bench", "versus", *arguments)
+def test_versus_refuses_what_makes_no_sense(bench, arguments, complaint):
+    code, _, err = bench("versus", *arguments)
     assert code == 2
     assert complaint in err
