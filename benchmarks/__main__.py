@@ -30,12 +30,14 @@ MODULES = {
     "versus": "benchmarks.versus.command",
     "soak": "benchmarks.soak.run",
     "coordinator-limit": "benchmarks.coordinator.limit",
+    "footprint": "benchmarks.footprint",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
     "versus": "strategies and other fuzzers side by side (hours)",
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
+    "footprint": "how much code there is, and how much of it runs before the first episode",
 }
 
 EPILOG = """\
