@@ -19,7 +19,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.core.settings import DEFAULT_STRATEGY
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.execution.choice import ExecutorChoice
+from policyfuzz.execution.choice import RAY, ExecutorChoice
 from policyfuzz.execution.dispatch import Dispatcher
 from policyfuzz.execution.pool import Answer, Message, Ready
 from policyfuzz.oracles import NONE, Below, Verdicts
@@ -47,7 +47,7 @@ class Shape:
         return f"{self.steps} x {self.states}"
 
 
-class CannedCrew:
+class CannedPool:
     """Workers that have done their work as soon as they are sent it; one answer at a time, as from afar."""
 
     def __init__(self, shape: Shape) -> None:
@@ -141,7 +141,7 @@ def campaign_cost(
 
     def executor(target: Target, clock: TimeSplit) -> Dispatcher:
         clocks.append(clock)
-        return Dispatcher(target, CannedCrew(shape), workers, _TIMEOUT, clock)
+        return Dispatcher(target, CannedPool(shape), workers, _TIMEOUT, clock)
 
     def listen(event: Event) -> None:
         if isinstance(event, BatchDone):
@@ -171,7 +171,7 @@ class MessageCost:
     workers: int
     shape: Shape
     coordinator: float
-    helper: float  #: of the process between coordinator and cluster; none for processes
+    bridge: float  #: of the process between coordinator and cluster; none for processes
 
 
 def message_cost(kind: str, workers: int, shape: Shape, chunks: int = 1000) -> MessageCost:
@@ -187,24 +187,26 @@ def message_cost(kind: str, workers: int, shape: Shape, chunks: int = 1000) -> M
         while executor.workforce.ready < workers:
             executor.submit(cases)
             executor.collect()
-        helper = _helper(executor)
-        before = time.process_time(), _processor_seconds(helper)
+        bridge = _bridge(executor, kind)
+        before = time.process_time(), _processor_seconds(bridge)
         for _ in range(2 * workers):
             executor.submit(cases)
         for _ in range(chunks):
             executor.submit(cases)
             executor.collect()
-        after = time.process_time(), _processor_seconds(helper)
+        after = time.process_time(), _processor_seconds(bridge)
     finally:
         executor.close()
     own, its = (1e6 * (late - early) / chunks for early, late in zip(before, after, strict=True))
     return MessageCost(kind, workers, shape, own, its)
 
 
-def _helper(executor: object) -> int | None:
+def _bridge(executor: object, kind: str) -> int | None:
     """The process between coordinator and cluster, where there is one."""
-    process = getattr(getattr(executor, "_crew", None), "_process", None)
-    return None if process is None else int(process.pid)
+    if kind != RAY:
+        return None
+    pool = next(part for part in vars(executor).values() if hasattr(part, "_process"))
+    return int(pool._process.pid)
 
 
 def _processor_seconds(process: int | None) -> float:

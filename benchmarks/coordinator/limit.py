@@ -33,7 +33,7 @@ _FEWEST_ROUNDS = 10
 @click.option("--raw", type=click.Path(path_type=Path), help="JSON file for all numbers.")
 @click.option("--virtual-seconds", type=float, default=30.0, show_default=True, help="Of each simulation.")
 def command(plot: Path | None, raw: Path | None, virtual_seconds: float) -> None:
-    """Print tables in Markdown."""
+    """Measure what an episode costs the coordinator, simulate many workers, print tables in Markdown."""
     costs = [campaign_cost(1000, batch, shape) for shape in SHAPES for batch in BATCHES]
     costs += [campaign_cost(workers, 1024, SHAPES[0]) for workers in (10, 100, 4000)]
     costs += [campaign_cost(1000, 1024, shape, strategy="reward") for shape in SHAPES]
@@ -74,7 +74,7 @@ def _charged(costs: Sequence[Cost], messages: Sequence[MessageCost], kind: str) 
     mine = next(one for one in costs if one.shape == MEDIUM and one.batch == BATCHES[-1])
     episode = mine.total - mine.dispatch
     message = next(one for one in messages if one.kind == kind and one.shape == MEDIUM)
-    return Costs(episode / 1e6, message.coordinator / 1e6, message.helper / 1e6)
+    return Costs(episode / 1e6, message.coordinator / 1e6, message.bridge / 1e6)
 
 
 def _print_costs(costs: Sequence[Cost]) -> None:
@@ -91,7 +91,7 @@ def _print_messages(messages: Sequence[MessageCost]) -> None:
     _print_row("through", "steps x state", "coordinator", "bridge")
     _print_row(*["---"] * 4)
     for one in messages:
-        _print_row(one.kind, str(one.shape), f"{one.coordinator:,.0f} µs", f"{one.helper:,.0f} µs")
+        _print_row(one.kind, str(one.shape), f"{one.coordinator:,.0f} µs", f"{one.bridge:,.0f} µs")
     click.echo("")
 
 

@@ -49,7 +49,7 @@ class Outcome:
 
 
 @dataclass
-class VirtualCrew:
+class VirtualPool:
     """Workers who take as long as their episodes say, by a clock that others may put forward.
 
     Messages pass a relay, one after another, which is free where there is none.
@@ -130,27 +130,27 @@ _NOTHING = Executions(
 
 def simulate(plan: Plan, costs: Costs, seconds: float = 30.0) -> Outcome:
     """Run batches for some virtual seconds after the same again to get going."""
-    crew = VirtualCrew(costs)
-    dispatcher = Dispatcher(target_of(Shape(1, 1, 1)), crew, plan.workers, _TIMEOUT, now=crew.clock)
+    pool = VirtualPool(costs)
+    dispatcher = Dispatcher(target_of(Shape(1, 1, 1)), pool, plan.workers, _TIMEOUT, now=pool.clock)
     rng = np.random.default_rng(0)
     before = (0.0, 0.0)
     done = 0
     for _ in range(plan.window - 1):
-        _submit(dispatcher, crew, plan, rng)
-    while crew.now < 2 * seconds:
-        if crew.now >= seconds and not done:
-            before = (crew.now, crew.busy)
-        _submit(dispatcher, crew, plan, rng)
+        _submit(dispatcher, pool, plan, rng)
+    while pool.now < 2 * seconds:
+        if pool.now >= seconds and not done:
+            before = (pool.now, pool.busy)
+        _submit(dispatcher, pool, plan, rng)
         dispatcher.collect()
         done += plan.batch if before[0] else 0
-    elapsed, busy = crew.now - before[0], crew.busy - before[1]
+    elapsed, busy = pool.now - before[0], pool.busy - before[1]
     # work is counted when it is done, so that a little may be from before
     return Outcome(plan, min(1.0, busy / (plan.workers * elapsed)), done / elapsed)
 
 
-def _submit(dispatcher: Dispatcher, crew: VirtualCrew, plan: Plan, rng: np.random.Generator) -> None:
+def _submit(dispatcher: Dispatcher, pool: VirtualPool, plan: Plan, rng: np.random.Generator) -> None:
     """Ask for a batch; what tell and store will cost is charged here as well."""
-    crew.now += crew.costs.episode * plan.batch
+    pool.now += pool.costs.episode * plan.batch
     # a tenfold spread with a mean of one second
     lengths = rng.uniform(1, 10, plan.batch) / 5.5 if plan.varies else np.ones(plan.batch)
     seeds = np.zeros(plan.batch, np.uint64)

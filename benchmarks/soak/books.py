@@ -32,7 +32,7 @@ class Entry:
 
     what: str
     stored: float
-    other: float | None  #: None where it is told, and not checked
+    other: float | None  #: None if there is nothing to compare with
     source: str  #: of the other
 
     @property
@@ -67,7 +67,7 @@ class Journal:
 
 
 def compare(campaign: Path, journal: Journal) -> list[Entry]:
-    """Every number that can be had from more than one place."""
+    """Every number that has more than one source."""
     reader = CampaignReader(campaign)
     try:
         return list(_entries(reader, campaign, journal))

@@ -48,7 +48,10 @@ _SAMPLES = 400
 def command(
     minutes: float, workers: int, executor: str, timeout: str, seed: int, raw: Path | None, keep: Path | None
 ) -> int:
-    """Exit code 1 if anything is lost, invented, blamed on the wrong case, left behind or growing."""
+    """Run a campaign on a flaky simulator, kill it half-way, and check its accounts.
+
+    Exit code 1 if anything is lost, invented, blamed on the wrong case, left behind or growing.
+    """
     half = 60 * minutes / 2
     with tempfile.TemporaryDirectory(prefix="soak-") as thrown_away:
         folder = keep or Path(thrown_away)

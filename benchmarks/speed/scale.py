@@ -86,7 +86,7 @@ def _cost_per_episode(target: Target, strategy: str, size: int) -> tuple[float, 
             fuzzer.tell(cases, runner(cases.inputs, cases.seeds))
         missing = size - len(fuzzer.corpus)
         _, inputs = fuzzer.validator.fill(missing, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
-        columns = _made_up(rng, missing)
+        columns = _random_columns(rng, missing)
         fuzzer.corpus.append(inputs, columns)
         fuzzer.restore(fuzzer.state(), fuzzer.corpus)  # whatever is derived from the corpus
         store.commit(BatchRecord(Progress(batch=1), seed_inputs=inputs, seed_columns=columns))
@@ -99,13 +99,13 @@ def _cost_per_episode(target: Target, strategy: str, size: int) -> tuple[float, 
             run_from = time.perf_counter()
             executions = runner(cases.inputs, cases.seeds)
             running += time.perf_counter() - run_from
-            told = fuzzer.tell(cases, executions)
-            kept = {name: fuzzer.corpus.column(name)[told.entries] for name in COLUMNS}
+            update = fuzzer.tell(cases, executions)
+            kept = {name: fuzzer.corpus.column(name)[update.entries] for name in COLUMNS}
             record = BatchRecord(
                 Progress(batch=batch),
-                seed_inputs=cases.inputs[told.kept],
+                seed_inputs=cases.inputs[update.kept],
                 seed_columns=kept,
-                first_seed=int(told.entries[0]) if len(told.entries) else 0,
+                first_seed=int(update.entries[0]) if len(update.entries) else 0,
                 state=fuzzer.state(),
             )
             store.commit(record)
@@ -114,7 +114,7 @@ def _cost_per_episode(target: Target, strategy: str, size: int) -> tuple[float, 
     return total / episodes, (total - running) / episodes
 
 
-def _made_up(rng: np.random.Generator, count: int) -> dict[str, NDArray[Any]]:
+def _random_columns(rng: np.random.Generator, count: int) -> dict[str, NDArray[Any]]:
     """Columns of `count` corpus entries, of which one in a hundred is a finding."""
     return {
         "parent": np.full(count, -1),

@@ -75,7 +75,7 @@ class _Case:
         return Goal(label, what, *measure(*(self.contest.find(name) for name in names)))
 
     def _reason(self, name: str) -> str:
-        """Why nothing can be told about a contestant; empty where it can."""
+        """Why a contestant cannot be measured; empty if it can."""
         label, episodes = self.contest.label, self.contest.episodes
         length, group = self.results.length(label, name), self.contest.find(name)
         needed = _SLOW_PEER_SEEDS if name in SLOW_PEERS else _SEEDS

@@ -30,7 +30,7 @@ class Metrics:
     late: int
     seconds: float  #: of wall time; NaN where only a part of a trial is counted
     cpu_seconds: float
-    #: Share of wall time that went neither into episodes nor into judging inputs; NaN where nobody knows.
+    #: Share of wall time that went neither into episodes nor into judging inputs; NaN if unknown.
     overhead: float
 
     @property

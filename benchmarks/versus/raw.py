@@ -1,4 +1,4 @@
-"""Raw files: one for each judged trial with where it was run, and all that a report is made from."""
+"""Raw files: one for each judged trial and where it was run; reports are made from these alone."""
 
 import hashlib
 import json
@@ -58,7 +58,7 @@ class Task:
         return folder / self.label / self.contestant / f"{self.seed}.npz"
 
     def failure_file(self, folder: Path) -> Path:
-        """Where it is told why it has no result."""
+        """Where the reason lies if it has no result."""
         return self.file(folder).with_suffix(".failed.json")
 
 
@@ -70,9 +70,9 @@ class RawTrial:
     episodes: int  #: that were run
     seconds: float
     cpu_seconds: float
-    simulated_seconds: float  #: of `seconds`; NaN where nobody knows
+    simulated_seconds: float  #: of `seconds`; NaN if unknown
     numbers: NDArray[np.int64]  #: (f,) episodes when each claim was made
-    times: NDArray[np.float64]  #: (f,) seconds when each claim was made; NaN where nobody knows
+    times: NDArray[np.float64]  #: (f,) seconds when each claim was made; NaN if unknown
     inputs: NDArray[np.float64]  #: (f, d)
     seeds: NDArray[np.uint64]  #: (f,) case seeds
     verdicts: NDArray[np.int8]  #: (f,) values of `judge.Verdict`

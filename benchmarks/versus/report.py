@@ -35,7 +35,7 @@ def write_report(
 ) -> Report:
     """Write pictures and CSV files into the folder `out`, whose raw files they are made from, and the `page`.
 
-    Goals about `targets` and `contestants` are told even where these did not run; on a page, all are.
+    Goals about `targets` and `contestants` are listed even if these did not run; a page lists all goals.
     A page gets copies of what it shows beside it, so that it can go where the folder does not.
     """
     results = Results.load(out / "raw")

@@ -61,7 +61,7 @@ def test_every_benchmark_has_a_help(bench, name):
     assert f"Usage: python -m benchmarks {name} [OPTIONS]" in out
 
 
-def test_measurements_can_be_had_as_json(bench, monkeypatch):
+def test_measurements_are_printed_as_json_or_as_a_table(bench, monkeypatch):
     monkeypatch.setattr(startup, "run", lambda _track: [Measurement("import", 3.0, "ms", is_met=False)])
     code, out, _ = bench("startup", "--json")
     assert code == 1, "a goal is missed"

@@ -56,7 +56,7 @@ class Measures:
 
 @dataclass(frozen=True, slots=True)
 class CmaMe:
-    """CMA-ME; proposals that are not valid or not solvable are not run, and are told to be as bad as any."""
+    """CMA-ME; proposals that are invalid or unsolvable are not run, and count as the worst."""
 
     def __post_init__(self) -> None:
         _compile()  # takes seconds, which are no part of any trial
