@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo extras test check unit slow clean
+.PHONY: demo extras bench test check unit slow clean
 
 demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute
 	@$(BIN)/policyfuzz fuzz acasxu --max-time 60s || [ $$? -eq 1 ]  # 1: findings, which is what we want
@@ -14,6 +14,9 @@ demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute
 extras: $(VENV)/installed ## the simulators that are optional, and MP4 films
 	@echo "installing the optional packages into $(VENV)"
 	@$(PIP) install --constraint constraints.txt --editable '.[all]'
+
+bench: $(VENV)/installed ## list the benchmarks: make bench NAME="density --json" runs one
+	@$(BIN)/python -m benchmarks $(or $(NAME),--list)
 
 test: check unit slow ## everything that must hold
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from benchmarks.speed import workers
+from benchmarks.speed.apart import speed_up
 from policyfuzz import load_target
-from policyfuzz.benchmarks import workers
-from policyfuzz.benchmarks.apart import speed_up
 from policyfuzz.execution.executor import WorkerStats
 
 

@@ -1,13 +1,9 @@
 """The simulation of many workers keeps to what can be said on paper."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from coordinator_costs import Shape, campaign_cost
-from coordinator_simulation import Costs, Plan, simulate
+from benchmarks.coordinator.costs import Shape, campaign_cost
+from benchmarks.coordinator.simulation import Costs, Plan, simulate
 
 FREE = Costs(0.0, 0.0, delay=0.0)
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from flaky_simulator import RATES, RECORD, Fate, fates, keys
-from soak_books import Journal, compare
-from soak_watch import Sample, marked, trends
+from benchmarks.soak.books import Journal, compare
+from benchmarks.soak.flaky_simulator import RATES, RECORD, Fate, fates, keys
+from benchmarks.soak.watch import Sample, marked, trends
 
-SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +23,16 @@ def soaked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("soak")
     command = [
         sys.executable,
-        str(SOAK),
+        "-m",
+        "benchmarks",
+        "soak",
         "--minutes",
         "0.3",
         "--keep",
         str(folder / "kept"),
     ]
     done = subprocess.run(
-        [*command, "--raw", str(folder / "raw.json")], capture_output=True, text=True, check=False
+        [*command, "--raw", str(folder / "raw.json")], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder

@@ -19,7 +19,6 @@ VERBS = {
     "show": "List findings, or show one in full.",
     "replay": "Run a finding again and draw it.",
     "export": "Write findings, seeds or history to a file.",
-    "bench": "Measure speed, as ratios within one run.",
 }
 
 EPILOG = """\
@@ -55,8 +54,13 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from policyfuzz.core.errors import unknown_name
+            from policyfuzz.core.errors import UsageError, unknown_name
 
+            if args[0] == "bench":
+                raise UsageError(
+                    "unknown command 'bench': benchmarks are not part of the installed package",
+                    "run them from a checkout of the repository: python -m benchmarks --list",
+                )
             raise unknown_name("command", args[0], VERBS)
         return super().resolve_command(ctx, args)
 

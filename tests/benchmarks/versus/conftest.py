@@ -3,8 +3,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from policyfuzz.benchmarks.versus.judge import Verdict
-from policyfuzz.benchmarks.versus.raw import RawTrial, Task
+from benchmarks.versus.judge import Verdict
+from benchmarks.versus.raw import RawTrial, Task
 
 
 def make_trial(
@@ -31,6 +31,7 @@ def make_trial(
         "simulated_seconds": 8.0,
         "known_regions": max(regions, default=-1) + 1,
         "about": {
+            "command": "python -m benchmarks versus --seeds 10",
             "machine": "a machine",
             "python": "3.11.0",
             "versions": {"policyfuzz": "1.2.3"},

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.versus.peers.cma_me import CmaMe, from_solutions
 from policyfuzz import load_target
-from policyfuzz.benchmarks.versus.peers.cma_me import CmaMe, from_solutions
 from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.inputs import Angle, InputSpace, Integer, Real
 from policyfuzz.core.target import Runner

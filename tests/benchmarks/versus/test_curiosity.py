@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.versus.peers.curiosity import Curiosity, Pool
+from benchmarks.versus.peers.distillation import Distillation, thin
 from policyfuzz import Executions, load_target
-from policyfuzz.benchmarks.versus.peers.curiosity import Curiosity, Pool
-from policyfuzz.benchmarks.versus.peers.distillation import Distillation, thin
 from policyfuzz.oracles import Below
 
 

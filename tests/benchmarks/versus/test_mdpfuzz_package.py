@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
 from policyfuzz import load_target
-from policyfuzz.benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
 from policyfuzz.core.errors import TargetCodeError
 
 pytest.importorskip("mdpfuzz")

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.versus.peers import PEERS
+from benchmarks.versus.trial import Trial
 from policyfuzz import Target, load_target
-from policyfuzz.benchmarks.versus.peers import PEERS
-from policyfuzz.benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.core.inputs import Choice, InputSpace, Integer
 from policyfuzz.core.interfaces import Frame

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from policyfuzz.benchmarks.versus.goals import check
-from policyfuzz.benchmarks.versus.results import Results
-from policyfuzz.benchmarks.versus.targets import ENTRIES
+from benchmarks.versus.goals import check
+from benchmarks.versus.results import Results
+from benchmarks.versus.targets import ENTRIES
 
 
 def goals_of(results) -> dict[str, bool | None]:

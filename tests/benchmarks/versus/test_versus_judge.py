@@ -3,10 +3,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.versus.diversity import BehaviourScale
+from benchmarks.versus.judge import Judge, Verdict
+from benchmarks.versus.trial import Trial
 from policyfuzz import load_target
-from policyfuzz.benchmarks.versus.behaviour import BehaviourScale
-from policyfuzz.benchmarks.versus.judge import Judge, Verdict
-from policyfuzz.benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
 from policyfuzz.targets.ripple.target import Pond

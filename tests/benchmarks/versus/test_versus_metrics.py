@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from policyfuzz.benchmarks.versus.diversity import RADII, Radii, novelty
-from policyfuzz.benchmarks.versus.judge import Verdict
-from policyfuzz.benchmarks.versus.metrics import distinct_over, findings_over, measure
+from benchmarks.versus.diversity import RADII, Radii, novelty
+from benchmarks.versus.judge import Verdict
+from benchmarks.versus.metrics import distinct_over, findings_over, measure
 from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.search import portfolio
 

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from policyfuzz.benchmarks.versus import raw
+from benchmarks.versus import raw
 from policyfuzz.core.errors import CampaignError
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import mannwhitneyu
 
-from policyfuzz.benchmarks.versus.statistics import Mean, bootstrap, compare
+from benchmarks.versus.results import Mean, bootstrap, compare
 
 COUNTS = st.lists(st.integers(0, 20), min_size=1, max_size=12)
 

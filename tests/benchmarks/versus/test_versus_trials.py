@@ -3,13 +3,13 @@ import dataclasses
 import numpy as np
 import pytest
 
+from benchmarks.versus import contestants, peers, targets, trials
+from benchmarks.versus.contestants import CampaignContestant, find_contestant
+from benchmarks.versus.judge import Verdict
+from benchmarks.versus.raw import Task
+from benchmarks.versus.trial import Trial
+from benchmarks.versus.trials import Plan, run_all
 from policyfuzz import load_target
-from policyfuzz.benchmarks.versus import contestants, peers, targets, trials
-from policyfuzz.benchmarks.versus.contestants import CampaignContestant, find_contestant
-from policyfuzz.benchmarks.versus.judge import Verdict
-from policyfuzz.benchmarks.versus.raw import Task
-from policyfuzz.benchmarks.versus.trial import Trial
-from policyfuzz.benchmarks.versus.trials import Plan, run_all
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.core.errors import MissingExtra, UsageError
 

@@ -1,0 +1,131 @@
+"""python -m benchmarks: finds a benchmark by its name, turns errors into one message and an exit code."""
+
+import dataclasses
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from benchmarks.measurement import progress, ratio_table
+from policyfuzz.cli.console import print_json, results
+from policyfuzz.cli.options import as_json
+from policyfuzz.core.errors import PolicyFuzzError, unknown_name
+
+#: Benchmarks of `benchmarks.speed`: a function `run` that returns measurements.
+SPEED = {
+    "density": "freshness of a state sequence against SciPy point by point and against stored sequences",
+    "acasxu": "a whole campaign against the bare matrix products of its networks",
+    "coopnavi": "episodes against the same policy stepped through mpe2, one environment at a time",
+    "bipedal": "episodes in lock-step against one environment, one policy call per step",
+    "driving": "episodes against the plain loop with the package's own expert",
+    "gym": "CartPole with a stable-baselines3 policy against the loop around model.predict",
+    "workers": "two worker processes against one, how busy they are, and what a batch costs (minutes)",
+    "scale": "cost per episode up to a million seeds, memory of a million episodes (minutes)",
+    "startup": "import and --help against an empty Python",
+}
+#: Benchmarks with options, and the module that holds the click `command` of each.
+MODULES = {
+    "table": "benchmarks.table",
+    "versus": "benchmarks.versus.command",
+    "soak": "benchmarks.soak.run",
+    "coordinator-limit": "benchmarks.coordinator.limit",
+    "footprint": "benchmarks.footprint",
+}
+BENCHMARKS = SPEED | {
+    "table": "the paper's table of results beside ours (half an hour)",
+    "versus": "strategies and other fuzzers side by side (hours)",
+    "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
+    "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
+    "footprint": "how much code there is, and how much of it runs before the first episode",
+}
+
+EPILOG = """\
+\b
+Examples:
+  python -m benchmarks density
+  python -m benchmarks table --episodes 2000
+  python -m benchmarks versus --target acasxu --seeds 3"""
+
+
+class _Benchmarks(click.Group):
+    """Imports a benchmark when it is asked for, and suggests a name for a misspelt one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(BENCHMARKS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name in SPEED:
+            return _speed_command(cmd_name)
+        if cmd_name not in MODULES:
+            raise unknown_name("benchmark", cmd_name, BENCHMARKS)
+        command: click.Command = import_module(MODULES[cmd_name]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Benchmarks"):
+            formatter.write_dl(list(BENCHMARKS.items()))
+
+
+def _print_list(ctx: click.Context, _parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        for name, what in BENCHMARKS.items():
+            click.echo(f"{name:<18} {what}")
+        ctx.exit()
+
+
+@click.group(cls=_Benchmarks, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_list,
+    help="List the benchmarks, and exit.",
+)
+def main() -> None:
+    """Measure PolicyFuzz. Exit code 1 if a goal is missed.
+
+    Numbers are ratios against a baseline of the same run, because absolute times mean little on a
+    shared machine.
+    """
+
+
+def _speed_command(name: str) -> click.Command:
+    """The command of a benchmark of `benchmarks.speed`."""
+
+    @click.command(name, help=f"Measure {SPEED[name]}.")
+    @as_json
+    def command(is_json: bool) -> int:
+        with progress() as track:
+            lines = import_module(f"benchmarks.speed.{name}").run(track)
+        if is_json:
+            print_json([dataclasses.asdict(line) for line in lines])
+        else:
+            results().print(ratio_table(lines))
+        return int(any(line.is_met is False for line in lines))
+
+    return command
+
+
+def exit_code(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the code to exit with."""
+    try:
+        result: Any = main.main(arguments, prog_name="python -m benchmarks", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except PolicyFuzzError as error:
+        click.echo(f"benchmarks: {error}", err=True)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("benchmarks: interrupted", err=True)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(exit_code())

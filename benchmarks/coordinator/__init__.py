@@ -1,0 +1,1 @@
+"""How many workers one coordinator can keep busy."""

@@ -1,0 +1,92 @@
+"""Who takes part: strategies of PolicyFuzz, each run as a whole campaign, and its peers."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.campaigns import finished_campaign
+from benchmarks.versus import peers
+from benchmarks.versus.targets import Entry
+from benchmarks.versus.trial import Contestant, Trial
+from policyfuzz.core.errors import unknown_name
+from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig, SearchSettings
+from policyfuzz.core.target import Target
+from policyfuzz.store.records import CONFIRMED, Finding
+
+#: Name in the bench to the strategy that it is.
+OWN: Mapping[str, str] = {
+    "default": DEFAULT_STRATEGY,
+    "mdpfuzz": "mdpfuzz",
+    "reward": "reward",
+    "random": "random",
+}
+#: One of them runs a few episodes a second; both modes have fewer episodes and seeds, to be comparable.
+SLOW_PEERS = frozenset({"pypi-mdpfuzz", "pypi-mdpfuzz-no-coverage"})
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignTrial(Trial):
+    """A trial of which is known where its time went."""
+
+    simulated_seconds: float  #: of all seconds, for episodes and for judging inputs
+    times: NDArray[np.float64]  #: (f,) seconds when each claim was made
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignContestant:
+    """A strategy with the settings that `policyfuzz fuzz` would give it."""
+
+    strategy: str
+
+    def __call__(self, target: Target, episodes: int, seed: int) -> CampaignTrial:
+        """Run a campaign of exactly so many `episodes`, second runs of findings included."""
+        config = CampaignConfig(
+            target.name,
+            strategy=self.strategy,
+            seed=seed,
+            batch_size=target.batch_size,
+            search=SearchSettings(samples=target.samples),
+        )
+        started, cpu_started = time.perf_counter(), time.process_time()
+        # what the health check dislikes is the same for all, and no reason to leave a target out
+        with finished_campaign(target, episodes, config, accept_unhealthy=True) as store:
+            seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+            progress = store.progress()
+            found = [finding for finding in store.findings() if finding.status == CONFIRMED]
+        return CampaignTrial(
+            episodes=progress.executions,
+            seconds=seconds,
+            cpu_seconds=cpu_seconds,
+            numbers=np.array([finding.execution for finding in found], np.int64),
+            inputs=_inputs(found, len(target.inputs.dimensions)),
+            seeds=np.array([finding.case_seed for finding in found], np.uint64),
+            simulated_seconds=progress.simulate_seconds + progress.validate_seconds,
+            times=np.array([finding.seconds for finding in found]),
+        )
+
+
+def episodes_of(name: str, entry: Entry) -> int:
+    """Episodes that the contestant called `name` gets on a target."""
+    return entry.slow_peer_episodes if name in SLOW_PEERS else entry.episodes
+
+
+def contestant_names() -> tuple[str, ...]:
+    """All of them, our own first."""
+    return (*OWN, *peers.PEERS)
+
+
+def find_contestant(name: str) -> Contestant:
+    """The contestant called `name`; MissingExtra where its packages are not installed."""
+    if name in OWN:
+        return CampaignContestant(OWN[name])
+    if name in peers.PEERS:
+        return peers.PEERS[name]()
+    raise unknown_name("contestant", name, contestant_names())
+
+
+def _inputs(found: list[Finding], dimensions: int) -> NDArray[np.float64]:
+    """(f, d) inputs of findings."""
+    return np.array([finding.input for finding in found], np.float64).reshape(len(found), dimensions)

@@ -1,0 +1,88 @@
+"""Nobody's word is taken: every claim is run again, outside of the budget, before it counts."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.versus.diversity import BehaviourScale
+from benchmarks.versus.trial import Trial
+from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.target import Runner, Target
+
+
+class Verdict(IntEnum):
+    """What a claim was worth."""
+
+    FINDING = 0  #: valid, solvable, and it crashes
+    INVALID = 1  #: out of range, or breaks the constraint of the inputs
+    UNSOLVABLE = 2  #: a perfect policy would crash too
+    NOT_REPRODUCED = 3  #: does not crash with this input and case seed
+    REPEATED = 4  #: the same input and case seed as an earlier claim
+    LATE = 5  #: made after the episodes were used up
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What f claims were worth."""
+
+    verdicts: NDArray[np.int8]  #: (f,) values of Verdict
+    behaviours: NDArray[np.float64]  #: (f, k) in standard deviations of random episodes, NaN for no finding
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """(f,) True where a claim is a finding."""
+        return np.asarray(self.verdicts == Verdict.FINDING)
+
+
+class Judge:
+    """Judges what is claimed about one target."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._run = Runner(target)
+        self._scale = BehaviourScale.measure(target, self._run)
+
+    def __call__(self, trial: Trial, episodes: int) -> Judged:
+        """Judge all claims of `trial`, which had so many `episodes` to make them."""
+        self._check(trial)
+        verdicts = self._cheap_verdicts(trial, episodes)
+        behaviours = np.full((len(verdicts), self._scale.size), np.nan)
+        rows = np.flatnonzero(verdicts == Verdict.FINDING)
+        step = self._target.batch_size
+        for part in (rows[start : start + step] for start in range(0, len(rows), step)):
+            executions = self._run(trial.inputs[part], trial.seeds[part])
+            verdicts[part[~executions.crashed]] = Verdict.NOT_REPRODUCED
+            behaviours[part] = self._scale(executions)
+        behaviours[verdicts != Verdict.FINDING] = np.nan
+        return Judged(verdicts, behaviours)
+
+    def _cheap_verdicts(self, trial: Trial, episodes: int) -> NDArray[np.int8]:
+        """(f,) verdicts that need no episode; FINDING where one must tell."""
+        verdicts = np.full(len(trial.numbers), int(Verdict.FINDING), np.int8)
+        valid = self._target.inputs.is_valid(trial.inputs)
+        verdicts[~valid] = Verdict.INVALID
+        if self._target.solvable is not None and valid.any():
+            solved = np.asarray(self._target.solvable(trial.inputs[valid]), np.bool_)
+            verdicts[np.flatnonzero(valid)[~solved]] = Verdict.UNSOLVABLE
+        cases = np.column_stack([np.ascontiguousarray(trial.inputs).view(np.uint64), trial.seeds])
+        _, first = np.unique(cases, axis=0, return_index=True)
+        is_repeated = np.ones(len(verdicts), np.bool_)
+        is_repeated[first] = False
+        verdicts[is_repeated & (verdicts == Verdict.FINDING)] = Verdict.REPEATED
+        verdicts[trial.numbers > episodes] = Verdict.LATE
+        return verdicts
+
+    def _check(self, trial: Trial) -> None:
+        shapes = trial.numbers.shape, trial.inputs.shape, trial.seeds.shape
+        count = len(trial.numbers)
+        if shapes != ((count,), (count, len(self._target.inputs.dimensions)), (count,)):
+            raise TargetCodeError(
+                f"claims about {self._target.name} have shapes {shapes[0]}, {shapes[1]} and {shapes[2]}",
+                "a contestant gives numbers (f,), inputs (f, d) and seeds (f,)",
+            )
+        if (np.diff(trial.numbers) < 0).any():
+            raise TargetCodeError(
+                f"claims about {self._target.name} are not in the order of discovery", "sort them by number"
+            )

@@ -1,0 +1,158 @@
+"""The page of results, written from raw files alone."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+
+from benchmarks.versus import tables
+from benchmarks.versus.contestants import OWN
+from benchmarks.versus.diversity import RADII
+from benchmarks.versus.goals import Goal
+from benchmarks.versus.results import Contest, Group, Results
+from policyfuzz.core.errors import CampaignError
+
+#: Files that a page links to.
+BESIDE = ("episodes.png", "time.png", "trials.csv")
+
+
+def beside(page: Path, name: str) -> Path:
+    """Where the file `name` of BESIDE lies for a `page`."""
+    return page.with_name(f"{page.stem}-{name}")
+
+
+def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str = "") -> None:
+    """Write the page, which takes what `report` puts beside it for granted."""
+    over_episodes, over_time, numbers = (beside(page, name).name for name in BESIDE)
+    introduction = resources.files(__package__).joinpath("page_introduction.md").read_text(encoding="utf-8")
+    sections = [
+        introduction.format(**RADII.describe()).strip(),
+        _bullets(_circumstances(results)),
+        f"All numbers of every trial: [{numbers}]({numbers}).",
+        "## What must hold\n\n" + _goals(goals),
+        "## Curves\n\nMeans over trials with 95 % bootstrap bands.",
+        f"![Findings and distinct findings over episodes]({over_episodes})",
+        *(_target(results, label) for label in results.labels),
+        _freshness(results, over_time),
+        *([f"## Notes\n\n{notes.strip()}"] if notes.strip() else []),
+    ]
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CampaignError(f"cannot write {page}: {error.strerror or error}") from error
+
+
+def _circumstances(results: Results) -> Iterator[str]:
+    """How the results came about, one line each: commands, machine, versions, seeds."""
+    abouts = [trial.about for trial in results.trials]
+    versions = sorted(
+        {f"{name} {version}" for about in abouts for name, version in about["versions"].items()}
+    )
+    dates = sorted(about["date"][:10] for about in abouts)
+    codes = {trial.about["code"] for trial in results.trials if trial.task.contestant in OWN}
+    commands = dict.fromkeys(about["command"] for about in abouts if "command" in about)
+    yield from (f"command: `{command}`" for command in commands)
+    yield f"machine: {'; '.join(sorted({about['machine'] for about in abouts}))}"
+    versions = sorted({f"Python {about['python']}" for about in abouts}) + versions
+    yield f"versions: {', '.join(versions)}"
+    yield f"dates: {dates[0]}" + (f" to {dates[-1]}" if dates[-1] != dates[0] else "")
+    yield f"trials: {len(results.trials)}; seeds: {_seeds(results)}"
+    if len(codes) > 1:
+        yield f"not of one piece: trials of our strategies were run with {len(codes)} states of their code"
+
+
+def _seeds(results: Results) -> str:
+    """Which contestants had which seeds, those with the same ones together."""
+    by_seeds: dict[tuple[int, ...], list[str]] = {}
+    for name in results.contestants:
+        seeds = tuple(sorted({one.task.seed for one in results.trials if one.task.contestant == name}))
+        by_seeds.setdefault(seeds, []).append(name)
+    return "; ".join(f"{_span(seeds)} for {', '.join(names)}" for seeds, names in by_seeds.items())
+
+
+def _span(seeds: Sequence[int]) -> str:
+    is_run = list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 2
+    return f"{seeds[0]} to {seeds[-1]}" if is_run else ", ".join(map(str, seeds))
+
+
+def _goals(goals: Sequence[Goal]) -> str:
+    words = {True: "met", False: "**missed**", None: "not measured"}
+    rows = ([goal.target, goal.what, goal.numbers, words[goal.is_met]] for goal in goals)
+    return _table(["target", "goal", "numbers", ""], rows)
+
+
+def _target(results: Results, label: str) -> str:
+    contests = results.contests(label)
+    first = results.of(label, contests[0].groups[0].contestant)[0]
+    lines = [f"## {label}", f"`{first.task.target}`, {first.about['dimensions']} dimensions."]
+    for contest in contests:
+        lines.append(f"{contest.episodes:,} episodes:")
+        if contest is not contests[0]:
+            lines[-1] = (
+                f"Within the {contest.episodes:,} episodes that {_shorter(results, contest)} had; of longer"
+                " trials of our strategies the first ones count, since none depends on how many are to come"
+                " (`mdpfuzz` and `reward` begin with up to 1,000 random ones). Longer trials of"
+                " peers do depend on it, and are left out:"
+            )
+        lines += [_contest(contest), *_refusals(contest)]
+    lines += [
+        f"`{name}` could not run: {' '.join(message.split())}"
+        for (where, name), message in results.failures.items()
+        if where == label
+    ]
+    return "\n\n".join(lines)
+
+
+def _shorter(results: Results, contest: Contest) -> str:
+    """Those whose trials are no longer than `contest`."""
+    names = [group.contestant for group in contest.groups]
+    shorter = [name for name in names if results.length(contest.label, name) == contest.episodes]
+    return " and ".join(f"`{name}`" for name in shorter)
+
+
+def _contest(contest: Contest) -> str:
+    heads, rows = tables.table(contest, {**tables.COUNTS, **tables.COSTS}, is_compared=True)
+    return _table(
+        heads,
+        ([f"{cell.main} ({cell.detail})" if cell.detail else cell.main for cell in row] for row in rows),
+    )
+
+
+def _refusals(contest: Contest) -> Iterator[str]:
+    """Who had claims refused, and why."""
+    refused = [group for group in contest.groups if group.total("refused")]
+    if refused:
+        yield "Refused, of all trials together: " + "; ".join(_refusal(group) for group in refused) + "."
+
+
+def _refusal(group: Group) -> str:
+    kinds = ("invalid", "unsolvable", "not_reproduced", "repeated", "late")
+    counts = [f"{group.total(kind):,} {kind.replace('_', ' ')}" for kind in kinds if group.total(kind)]
+    claims = group.total("refused") + group.total("findings")
+    return f"`{group.contestant}` {', '.join(counts)} of {claims:,} claims"
+
+
+def _freshness(results: Results, picture: str) -> str:
+    """The paper's own comparison, whichever way it goes."""
+    parts = [
+        "## Does freshness help?",
+        "The comparison of the paper (RQ2): `mdpfuzz`, which also keeps inputs whose state sequence is fresh,"
+        " against `reward`, the same without that. An A12 above 0.5 speaks for freshness.",
+    ]
+    rows = [one.row for one in tables.Freshness.of(results)]
+    if rows:
+        heads = ["target", "mean of", "`mdpfuzz`", "`reward`", "A12", "p", "with freshness"]
+        parts += [_table(heads, rows), "Over processor time, of which freshness takes its share:"]
+        parts.append(f"![Findings and distinct findings over time]({picture})")
+    else:
+        parts.append("Not measured.")
+    return "\n\n".join(parts)
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

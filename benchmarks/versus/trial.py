@@ -1,0 +1,94 @@
+"""What a contestant is asked and answers, and how a peer runs the episodes that it is allowed."""
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.target import Runner, Target
+from policyfuzz.search.cases import NO_PARENT
+from policyfuzz.search.validation import Validator
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one contestant claims to have found on one target with one seed, in the order of discovery.
+
+    Claims are not believed: `judge` runs each of them again.
+    """
+
+    episodes: int  #: that were run, whatever for
+    seconds: float  #: of wall time
+    cpu_seconds: float  #: of this process
+    numbers: NDArray[np.int64]  #: (f,) how many episodes had been run when each claim was made
+    inputs: NDArray[np.float64]  #: (f, d)
+    seeds: NDArray[np.uint64]  #: (f,) case seeds
+
+
+class Contestant(Protocol):
+    """Something that looks for crashes."""
+
+    def __call__(self, target: Target, episodes: int, seed: int) -> Trial:
+        """Run exactly so many episodes of `target`."""
+        ...
+
+
+class Recorder:
+    """The episodes of one trial, from its start on."""
+
+    def __init__(self, target: Target, episodes: int) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self.target = target
+        self.left = episodes  #: episodes that may still be run
+        self._run = Runner(target)
+        self._done = 0
+        self._numbers: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        self._inputs: list[NDArray[np.float64]] = [np.empty((0, len(target.inputs.dimensions)))]
+        self._seeds: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+
+    def run(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
+        """Run `inputs` (n, d) with case seeds (n,), only the first of them if fewer are left."""
+        inputs, seeds = inputs[: self.left], seeds[: self.left]
+        size = self.target.batch_size
+        parts = [slice(start, start + size) for start in range(0, max(len(inputs), 1), size)]
+        executions = concatenate([self._run(inputs[part], seeds[part]) for part in parts])
+        rows = np.flatnonzero(executions.crashed)
+        self._numbers.append(self._done + 1 + rows)
+        self._inputs.append(inputs[rows])
+        self._seeds.append(seeds[rows])
+        self._done += len(inputs)
+        self.left -= len(inputs)
+        return executions
+
+    def trial(self) -> Trial:
+        """What came of it."""
+        return Trial(
+            episodes=self._done,
+            seconds=time.perf_counter() - self._wall,
+            cpu_seconds=time.process_time() - self._cpu,
+            numbers=np.concatenate(self._numbers),
+            inputs=np.concatenate(self._inputs),
+            seeds=np.concatenate(self._seeds),
+        )
+
+
+def learnable(executions: Executions) -> NDArray[np.bool_]:
+    """(n,) True where an episode was run to its end and earned a number."""
+    return np.asarray(executions.sound & np.isfinite(executions.returns))
+
+
+def draw_samples(validator: Validator, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """(count, d) Draws from the nominal distribution; what is not valid and solvable is drawn again."""
+
+    def draw(wanted: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        return np.full(wanted, NO_PARENT, np.int64), validator.space.sample(rng, wanted)
+
+    return validator.fill(count, draw)[1]
+
+
+def draw_seeds(rng: np.random.Generator, count: int) -> NDArray[np.uint64]:
+    """(count,) Case seeds."""
+    return rng.integers(0, 2**63, count, dtype=np.uint64)
