@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo extras bench test check unit slow clean
+.PHONY: demo extras bench test check unit coverage slow release-check clean
 
 demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute
 	@$(BIN)/policyfuzz fuzz acasxu --max-time 60s || [ $$? -eq 1 ]  # 1: findings, which is what we want
@@ -29,8 +29,14 @@ check: $(VENV)/installed-dev
 unit: $(VENV)/installed-dev
 	$(PYTEST) -m "not slow"
 
+coverage: $(VENV)/installed-dev ## the unit tests, and how much of the package they run; fails below the floor
+	$(PYTEST) -m "not slow" --cov
+
 slow: $(VENV)/installed-dev
 	$(PYTEST) -m slow
+
+release-check: ## build sdist and wheel, and try the wheel on every supported Python that is found
+	PYTHONS="$(PYTHONS)" scripts/check_wheel.sh
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -53,4 +59,4 @@ $(VENV)/installed-dev: $(VENV)/installed
 	@touch $@
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist
