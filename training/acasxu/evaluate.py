@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.networks import BUCKETS, networks_in
 
@@ -93,7 +93,7 @@ def load(path: Path, bucket: int) -> MlpBank:
 
 def _row(flights: Flights, straight: NDArray[np.bool_]) -> str:
     avoided = ~flights.crashed[straight]
-    low, high = wilson_interval(int(avoided.sum()), len(avoided))
+    low, high = binomtest(int(avoided.sum()), len(avoided)).proportion_ci(method="wilson")
     return (
         f"{_per_thousand(flights.crashed)} | "
         f"{100 * avoided.mean():.2f} % ({100 * low:.2f} to {100 * high:.2f}) | "
@@ -105,7 +105,7 @@ def _row(flights: Flights, straight: NDArray[np.bool_]) -> str:
 
 def _per_thousand(flags: NDArray[np.bool_]) -> str:
     """Rate with its 95 % interval."""
-    low, high = wilson_interval(int(flags.sum()), len(flags))
+    low, high = binomtest(int(flags.sum()), len(flags)).proportion_ci(method="wilson")
     return f"{1000 * flags.mean():.2f} ({1000 * low:.2f} to {1000 * high:.2f})"
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from bipedal.walks import FULL, SHORT, Cases, Scores, acting, score
-from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.bipedal.networks import network_in
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 
@@ -40,7 +40,7 @@ def _row(scores: Scores) -> str:
 
 def _share(flags: NDArray[np.bool_]) -> str:
     """Per cent with its interval."""
-    low, high = wilson_interval(int(flags.sum()), len(flags))
+    low, high = binomtest(int(flags.sum()), len(flags)).proportion_ci(method="wilson")
     return f"{100 * flags.mean():.2f} % ({100 * low:.2f} to {100 * high:.2f})"
 
 

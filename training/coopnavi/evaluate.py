@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.coopnavi import layout, physics
 from policyfuzz.targets.coopnavi.actors import act, actors_in
 from policyfuzz.targets.coopnavi.solvable import is_solvable
@@ -100,7 +100,7 @@ def _row(episodes: Episodes) -> str:
 
 def _rate(flags: NDArray[np.bool_], scale: int, digits: int, unit: str = "") -> str:
     """A share with its 95 % interval."""
-    low, high = wilson_interval(int(flags.sum()), len(flags))
+    low, high = binomtest(int(flags.sum()), len(flags)).proportion_ci(method="wilson")
     return f"{scale * flags.mean():.{digits}f}{unit} ({scale * low:.{digits}f} to {scale * high:.{digits}f})"
 
 

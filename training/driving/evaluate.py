@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from driving.episodes import draw_inputs, drive
 from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.driving.networks import DrivingPolicy, expert, network_in
 from policyfuzz.targets.driving.roads import ROADS
 from policyfuzz.targets.driving.simulator import DrivingSimulator
@@ -75,7 +75,7 @@ def table(inputs: NDArray[np.float64], ends: list[End]) -> str:
     for name, number in [("all", None), *((road.name, number) for number, road in enumerate(ROADS))]:
         some = [end for row, end in zip(inputs, ends, strict=True) if number is None or row[0] == number]
         count, fine = Counter(end.outcome for end in some), sum(end.outcome in FINE for end in some)
-        low, high = wilson_interval(fine, len(some))
+        low, high = binomtest(fine, len(some)).proportion_ci(method="wilson")
         share = f"{100 * fine / len(some):.1f} % ({100 * low:.1f} to {100 * high:.1f})"
         speed = sum(end.metres for end in some) / sum(STEP_SECONDS * end.steps for end in some)
         counts = " | ".join(str(count[outcome]) for outcome in OUTCOMES)

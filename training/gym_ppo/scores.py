@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from policyfuzz.core.target import Runner
-from policyfuzz.report.statistics import wilson_interval
 from policyfuzz.targets.registry import load_target
 
 _BATCH = 64
@@ -26,7 +26,7 @@ class Scores:
         return float(self.crashed.mean())
 
     def __str__(self) -> str:
-        low, high = wilson_interval(int(self.crashed.sum()), len(self.crashed))
+        low, high = binomtest(int(self.crashed.sum()), len(self.crashed)).proportion_ci(method="wilson")
         half = 1.96 * self.returns.std(ddof=1) / np.sqrt(len(self.returns))
         return (
             f"crashes {100 * self.crash_rate:.2f} % ({100 * low:.2f} to {100 * high:.2f})  "
