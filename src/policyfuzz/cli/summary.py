@@ -1,4 +1,4 @@
-"""What a campaign has come to, for people and for programs."""
+"""The results of a campaign, printed for people."""
 
 import json
 import math
@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.cli.options import format_rate, format_seconds
-from policyfuzz.policies.uri import needs_trust
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
@@ -93,7 +92,11 @@ def value_text(dimension: Mapping[str, Any], value: float, number_format: str = 
 
 def replay_command(campaign: CampaignReader, number: int) -> str:
     """The command that replays finding `number`."""
-    trust = " --trust" if needs_trust(campaign.config.policy) else ""
+    trust = ""
+    if campaign.config.policy is not None:
+        from policyfuzz.policies.uri import needs_trust
+
+        trust = " --trust" if needs_trust(campaign.config.policy) else ""
     return f"policyfuzz replay {campaign.folder} {number}{trust}"
 
 
