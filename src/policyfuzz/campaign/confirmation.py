@@ -52,7 +52,7 @@ class Confirmations:
         return taken
 
     def judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str]]:
-        """Number and status of each finding whose second run this was: confirmed if nothing at all differs."""
+        """Number and status of each finding that was run again: confirmed if nothing at all differs."""
         verdicts = []
         for number, outcome in zip(cases.parents.tolist(), executions.outcomes, strict=True):
             is_same = self._expected.pop(number).is_same(outcome)
