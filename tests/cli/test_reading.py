@@ -126,7 +126,7 @@ def test_show_one_names_the_inputs(cli, campaign):
     assert f"policyfuzz replay {campaign} 1" in out
 
 
-@pytest.mark.parametrize("number", [0, 10**6, -1])
+@pytest.mark.parametrize("number", [0, 10**6, -1, 2**70])
 def test_show_and_replay_refuse_a_finding_that_is_not_there(cli, campaign, number):
     for verb in ("show", "replay"):
         code, _, err = cli(verb, campaign, "--", number)

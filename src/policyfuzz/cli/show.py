@@ -44,7 +44,7 @@ def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_j
 
 
 def _list_findings(campaign: CampaignReader, show_all: bool, is_json: bool) -> None:
-    findings = [one for one in campaign.findings() if show_all or one.is_distinct]
+    findings = campaign.findings(distinct_only=not show_all)
     console = results()
     if is_json:
         print_json([_finding_values(campaign, one) for one in findings])

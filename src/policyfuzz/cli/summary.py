@@ -18,7 +18,7 @@ from policyfuzz.store.records import CONFIRMED, Finding, Progress
 
 
 def crash_rates(progress: Progress) -> dict[str, str]:
-    """Crash rate of the search, and what its random draws say of all inputs; each under its label."""
+    """Crash rate of the search, and the failure probability by its random draws, each under its label."""
     rows = {}
     if progress.mutants:
         rows["crash rate"] = f"search {progress.mutant_crash_rate:.3%} of {progress.mutants:,}"
@@ -31,8 +31,9 @@ def crash_rates(progress: Progress) -> dict[str, str]:
 def failures_text(progress: Progress) -> str:
     """How many episodes could not be run to their end, and in what way."""
     ways = {"hung": progress.hangs, "crashed their process": progress.simulator_crashes}
-    told = [f"{count:,} {way}" for way, count in ways.items() if count]
-    return f"{progress.failures:,} episodes could not be run" + (f" ({', '.join(told)})" if told else "")
+    counted = [f"{count:,} {way}" for way, count in ways.items() if count]
+    details = f" ({', '.join(counted)})" if counted else ""
+    return f"{progress.failures:,} episodes could not be run{details}"
 
 
 def workers_text(progress: Progress, is_live: bool = False) -> str:
@@ -73,7 +74,7 @@ def print_summary(
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
     grid.add_row("campaign", str(campaign.folder))
     console.print(grid)
-    distinct = [finding for finding in campaign.findings() if finding.is_distinct]
+    distinct = campaign.findings(distinct_only=True)
     if distinct:
         console.print()
         console.print(findings_table(campaign, distinct[:8]))

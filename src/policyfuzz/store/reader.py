@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 InputRecord = TypeVar("InputRecord", Finding, FailedEpisode)
 
+#: The largest number that SQLite knows.
+_LARGEST = 2**63 - 1
+
 
 class CampaignReader:
     """Reads a campaign; another process may be writing it."""
@@ -89,19 +92,13 @@ class CampaignReader:
             return record_of(Progress, row)
         return Progress()
 
-    def findings(self) -> list[Finding]:
-        """All findings in the order of discovery."""
-        return self._records(Finding, "findings")
+    def findings(self, distinct_only: bool = False) -> list[Finding]:
+        """All findings, or the distinct ones, in the order of discovery."""
+        return self._records(Finding, "findings", "is_distinct" if distinct_only else "1")
 
     def finding(self, number: int) -> Finding:
         """The finding called `number`."""
-        for found in self._records(Finding, "findings", "id = ?", (number,)):
-            return found
-        count = self.count("findings")
-        raise CampaignError(
-            f"no finding {number} in {self.folder}",
-            hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
-        )
+        return self._numbered(Finding, "finding", number, hint="the campaign has found nothing yet")
 
     def failed_episodes(self, of_finding: int | None = None) -> list[FailedEpisode]:
         """Episodes that could not be run to their end: all of them, or those of one finding."""
@@ -111,13 +108,7 @@ class CampaignReader:
 
     def failed_episode(self, number: int) -> FailedEpisode:
         """The failed episode called `number`."""
-        for failed in self._records(FailedEpisode, "errors", "id = ?", (number,)):
-            return failed
-        count = self.count("errors")
-        raise CampaignError(
-            f"no error {number} in {self.folder}",
-            hint=f"there are errors 1 to {count}" if count else "every episode could be run",
-        )
+        return self._numbered(FailedEpisode, "error", number, hint="every episode could be run")
 
     def other_inputs(self, space: "InputSpace") -> list[str]:
         """What differs between the dimensions of this campaign and those of `space`, for a reader."""
@@ -157,6 +148,18 @@ class CampaignReader:
         # readers are often dropped without close(), and Python warns about open connections
         if hasattr(self, "_connection"):
             self._connection.close()
+
+    def _numbered(self, kind: type[InputRecord], noun: str, number: int, hint: str) -> InputRecord:
+        """The record called `number`; `hint` is for a campaign without any."""
+        table = f"{noun}s"
+        records = self._records(kind, table, "id = ?", (number,)) if abs(number) <= _LARGEST else []
+        if records:
+            return records[0]
+        count = self.count(table)
+        raise CampaignError(
+            f"no {noun} {number} in {self.folder}",
+            hint=f"there are {table} 1 to {count}" if count else hint,
+        )
 
     def _records(
         self, kind: type[InputRecord], table: str, where: str = "1", parameters: Sequence[object] = ()
