@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,5 +134,5 @@ def _key(row: NDArray[np.float64], seed: int) -> int:
 
 
 def _seeds(reader: CampaignReader) -> list[int]:
-    corpus: Any = reader.corpus()
-    return [int(key) for key in keys(corpus.inputs, corpus.column("case_seed"))]
+    inputs, columns = reader.corpus()
+    return [int(key) for key in keys(inputs, columns["case_seed"].astype(np.uint64))]

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from policyfuzz import CampaignReader
-from policyfuzz.campaign.sync.parcels import read_parcel
+from policyfuzz.campaign.sync.files import read_sync_batch
 from policyfuzz.core.errors import CampaignError
 
 RIPPLE = "ripple:dimensions=4,probability=0.001,regions=3"
 #: The command line, with instances that look at each other all the time.
 EAGER = (
-    "import sys; from policyfuzz.campaign.sync.exchange import Exchange;"
-    "Exchange.__init__.__defaults__ = (0.3,);"
+    "import sys; from policyfuzz.campaign.sync.synchronizer import Synchronizer;"
+    "Synchronizer.__init__.__defaults__ = (0.3,);"
     "from policyfuzz.cli.main import run; run(sys.argv[1:])"
 )
 
@@ -65,11 +65,11 @@ def cases(rows) -> list[tuple]:
 
 def sent(folder: Path) -> set[tuple]:
     count = json.loads((folder / "exchange" / "progress.json").read_text())["parcels"]
-    parcels = [read_parcel(folder, number, 4) for number in range(1, count + 1)]
+    batches = [read_sync_batch(folder, number, 4) for number in range(1, count + 1)]
     return {
         (int(seed), *row.tolist())
-        for parcel in parcels
-        for seed, row in zip(parcel.seeds, parcel.inputs, strict=True)
+        for batch in batches
+        for seed, row in zip(batch.seeds, batch.inputs, strict=True)
     }
 
 

@@ -2,6 +2,8 @@ import csv
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -124,7 +126,7 @@ def test_show_one_names_the_inputs(cli, campaign):
     assert f"policyfuzz replay {campaign} 1" in out
 
 
-@pytest.mark.parametrize("number", [0, 10**6, -1])
+@pytest.mark.parametrize("number", [0, 10**6, -1, 2**70])
 def test_show_and_replay_refuse_a_finding_that_is_not_there(cli, campaign, number):
     for verb in ("show", "replay"):
         code, _, err = cli(verb, campaign, "--", number)
@@ -188,6 +190,22 @@ def test_export_refuses_an_unknown_ending(cli, campaign):
     code, _, err = cli("export", campaign, "-o", "findings.xlsx")
     assert code == 2
     assert "--format" in err
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("show",), ("show", "--all"), ("export", "-o", "x.csv")])
+def test_reading_a_campaign_imports_nothing_heavy(campaign, tmp_path, arguments):
+    verb, *options = arguments
+    script = (
+        "import sys; from policyfuzz.cli.main import exit_code; print(exit_code(sys.argv[1:]), *sys.modules)"
+    )
+    command = [sys.executable, "-c", script, verb, str(campaign), *options]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    code, *modules = ran.stdout.splitlines()[-1].split()
+    assert code == "0"
+    assert "policyfuzz.store.reader" in modules
+    heavy = {f"policyfuzz.{name}" for name in ("search", "density", "execution", "targets")}
+    heavy |= {"scipy", "numba", "gymnasium", "matplotlib"}
+    assert not [name for name in modules if any(name == one or name.startswith(f"{one}.") for one in heavy)]
 
 
 @pytest.mark.parametrize("verb", ["status", "show", "export", "replay"])

@@ -2,8 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.special import betaincinv
 from scipy.stats import binom, binomtest, nbinom
 
 from policyfuzz.report.statistics import FailureProbability
@@ -20,6 +21,32 @@ def test_interval_is_the_exact_one(draws, share):
     assert estimate.probability == crashes / draws
     assert estimate.low == pytest.approx(expected.low, rel=1e-6, abs=1e-12)
     assert estimate.high == pytest.approx(expected.high, rel=1e-6, abs=1e-12)
+
+
+@settings(some_examples, max_examples=400)
+@given(st.integers(0, 2**27), st.integers(0, 2**27))
+@example(0, 1)
+@example(1, 0)
+@example(1, 2**27)
+@example(2**27, 1)
+@example(2**27, 2**27)
+def test_bounds_are_those_of_scipy_over_many_orders_of_magnitude(crashes, others):
+    draws = max(crashes + others, 1)
+    estimate = FailureProbability.of(crashes, draws)
+    # scipy itself is off by some 1e-9 where draws are many and crashes few
+    low = betaincinv(crashes, draws - crashes + 1, 0.025) if crashes else 0.0
+    high = betaincinv(crashes + 1, draws - crashes, 0.975) if crashes < draws else 1.0
+    assert (estimate.low, estimate.high) == pytest.approx((low, high), rel=1e-8, abs=0)
+
+
+@some_examples
+@given(st.integers(1, 10**8), st.sampled_from([0, 1]))
+def test_bounds_without_or_with_one_crash_have_their_closed_form(draws, crashes):
+    estimate = FailureProbability.of(crashes, draws)
+    if crashes == 0:
+        assert estimate.high == pytest.approx(-math.expm1(math.log(0.025) / draws), rel=1e-12, abs=0)
+    else:
+        assert estimate.low == pytest.approx(-math.expm1(math.log(0.975) / draws), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("draws", [1, 7, 100, 2000])
@@ -40,7 +67,7 @@ def test_interval_holds_the_truth_at_least_95_times_in_100_whatever_it_is(draws)
 def test_interval_holds_the_truth_even_if_the_first_crashes_end_the_draws(truth):
     """The estimate is too high then on average; the interval is not misled."""
     wanted = 3
-    draws = np.arange(wanted, int(40 / truth))
+    draws = np.arange(wanted, int(16 / truth))
     chances = nbinom.pmf(draws - wanted, wanted, truth)
     estimates = [FailureProbability.of(wanted, int(count)) for count in draws]
     is_held = np.array([one.low <= truth <= one.high for one in estimates])

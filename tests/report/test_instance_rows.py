@@ -5,16 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from policyfuzz import CampaignReader, CampaignWriter, fuzz
-from policyfuzz.report.instances import (
-    Found,
-    Instance,
-    Unreadable,
-    distinct_together,
-    holds_instances,
-    instances_in,
-    together,
-)
+from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, fuzz
+from policyfuzz.report.instances import Instance, Unreadable, holds_instances, instances_in, together
+from policyfuzz.store.records import Progress
 
 RIPPLE = "ripple:dimensions=3,probability=0.01,regions=2"
 
@@ -27,13 +20,31 @@ def shared(tmp_path):
     return tmp_path / "shared"
 
 
+def distinct_together(dimensions, *found):
+    """How many distinct findings instances have together that have `found` inputs, each with its radius."""
+    instances = [
+        Instance(
+            name=str(number),
+            state="stopped",
+            config=CampaignConfig("ripple", distinct_radius=radius),
+            dimensions=dimensions,
+            progress=Progress(),
+            stop_reason=None,
+            seconds_since_finding=None,
+            distinct=inputs,
+        )
+        for number, (inputs, radius) in enumerate(found)
+    ]
+    return together(instances).distinct_findings
+
+
 def test_union_counts_equal_and_near_findings_once():
     dimensions = [["x", "real", 0.0, 10.0], ["a", "angle", -np.pi, np.pi]]
     first = np.array([[1.0, 0.0], [5.0, np.pi - 0.001]])
     second = np.array([[1.0, 0.0], [5.0, -np.pi + 0.001], [9.0, 0.0]])
-    assert distinct_together(dimensions, [Found(first, 0.01), Found(second, 0.01)]) == 3
-    assert distinct_together(dimensions, [Found(first, 0.01), Found(second, 5.0)]) == 1
-    assert distinct_together(dimensions, []) == 0
+    assert distinct_together(dimensions, (first, 0.01), (second, 0.01)) == 3
+    assert distinct_together(dimensions, (first, 0.01), (second, 5.0)) == 1
+    assert distinct_together(dimensions) == 0
 
 
 def test_union_knows_every_kind_of_dimension():
@@ -46,7 +57,7 @@ def test_union_knows_every_kind_of_dimension():
     inputs = np.array(
         [[0.0, 1.0, 0.0, 0.5], [1.0, 1.0, 0.0, 0.5], [1.0, 2.0, 0.0, 0.5], [1.0, 2.0, 1.0, 0.5]]
     )
-    assert distinct_together(dimensions, [Found(inputs, 0.2), Found(inputs, 0.1)]) == 4
+    assert distinct_together(dimensions, (inputs, 0.2), (inputs, 0.1)) == 4
 
 
 def test_rows_tell_own_findings_from_those_that_were_taken(shared):

@@ -19,7 +19,7 @@ from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
-from policyfuzz.campaign.sync.exchange import Exchange
+from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget, UsageError
 from policyfuzz.core.target import Diagnosis, Target
 from policyfuzz.execution.choice import choose_executor
@@ -92,7 +92,7 @@ def fuzz(
             make_executor=runs_by.make_executor,
             make_runner=runs_by.make_runner,
         )
-        campaign.exchange = None if sync is None else Exchange(store, subject)
+        campaign.synchronizer = None if sync is None else Synchronizer(store, subject)
         with ExitStack() as stack:
             shown = (stack.enter_context(progress_bar()),) if progress else ()
             campaign.listener = Audience((*shown, *audience.listeners))

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.api.stores import new_store
-from policyfuzz.campaign.sync.outbox import About, instance_folders
-from policyfuzz.campaign.sync.parcels import DamagedFile
+from policyfuzz.campaign.sync.files import DamagedFile, InstanceInfo, instance_folders
 from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.names import split_options
 from policyfuzz.core.settings import DEFAULT_STRATEGY
@@ -103,5 +102,5 @@ def _used_seeds(sync: Path) -> set[int]:
     seeds = set()
     for folder in instance_folders(sync):
         with suppress(DamagedFile, OSError):  # the exchange tells what is wrong with it
-            seeds.add(About.read(folder).settings().seed)
+            seeds.add(InstanceInfo.read(folder).settings().seed)
     return seeds

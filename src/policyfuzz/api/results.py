@@ -151,7 +151,9 @@ class Result:
     @property
     def stop_reason(self) -> str | None:
         """Why it stopped: max-time, max-execs, max-findings or interrupted; None while it runs."""
-        return next((row["value"] for row in self._campaign.iterate("about", "name = 'stop_reason'")), None)
+        return next(
+            (row["value"] for row in self._campaign.iterate("about", "name = ?", ("stop_reason",))), None
+        )
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -161,7 +163,7 @@ class Result:
     @property
     def findings(self) -> Any:
         """A pandas DataFrame with a row for each confirmed finding, under its number; inputs by name."""
-        return self._frame("findings", f"status = '{CONFIRMED}'")
+        return self._frame("findings", CONFIRMED)
 
     @property
     def errors(self) -> Any:
@@ -175,8 +177,7 @@ class Result:
 
     def rows(self, status: str | None = CONFIRMED) -> list[dict[str, Any]]:
         """The findings as dictionaries; `status` may be "new" or "flaky" too, or None for all."""
-        where = "1" if status is None else f"status = '{status}'"
-        return self._rows("findings", where)
+        return self._rows("findings", status)
 
     def replay(self, finding: int) -> Replayed:
         """Run the finding of this number again."""
@@ -185,8 +186,9 @@ class Result:
             return Replayed(replay(self._campaign, found, trust=self.trust), self.folder)
         return Replayed(replay_on(self.target, found), self.folder)
 
-    def _rows(self, table: str, where: str = "1") -> list[dict[str, Any]]:
-        rows = list(self._campaign.iterate(table, where))
+    def _rows(self, table: str, status: str | None = None) -> list[dict[str, Any]]:
+        where, parameters = ("1", ()) if status is None else ("status = ?", (status,))
+        rows = list(self._campaign.iterate(table, where, parameters))
         choices = {
             str(dimension["column"]): json.loads(dimension["options"])
             for dimension in self._campaign.dimensions
@@ -198,10 +200,10 @@ class Result:
                 row["is_distinct"] = bool(row["is_distinct"])
         return rows
 
-    def _frame(self, table: str, where: str = "1") -> Any:
+    def _frame(self, table: str, status: str | None = None) -> Any:
         pandas = extras.load("pandas", "pandas")
         columns = self._campaign.columns(table)
-        return pandas.DataFrame(self._rows(table, where), columns=columns).set_index("id")
+        return pandas.DataFrame(self._rows(table, status), columns=columns).set_index("id")
 
     def __repr__(self) -> str:
         config, now = self._campaign.config, self.progress

@@ -1,4 +1,4 @@
-"""Findings are run once more, among other neighbours, before they count."""
+"""Confirms findings: each is run once more, in another batch, before it counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from policyfuzz.store.records import CONFIRMED, FLAKY, Finding
 
 @dataclass(slots=True)
 class Confirmations:
-    """Findings that wait for their second run."""
+    """The queue of findings that wait for their second run."""
 
     dimensions: int
     _waiting: Cases = field(init=False)  #: `parents` are finding numbers
@@ -29,11 +29,11 @@ class Confirmations:
 
     @property
     def waiting(self) -> int:
-        """Findings that have not been given out to run."""
+        """Findings that `take` has not given out yet."""
         return len(self._waiting)
 
     def add(self, findings: list[Finding], outcomes: list[Outcome]) -> None:
-        """Have `findings` run again, and expect the same `outcomes`."""
+        """Queue `findings` for a second run that should have the same `outcomes`."""
         if not findings:
             return
         new = Cases(
@@ -52,7 +52,7 @@ class Confirmations:
         return taken
 
     def judge(self, cases: Cases, executions: Executions) -> list[tuple[int, str]]:
-        """Status of each finding whose second run this was: confirmed if nothing at all differs."""
+        """Number and status of each finding that was run again: confirmed if nothing at all differs."""
         verdicts = []
         for number, outcome in zip(cases.parents.tolist(), executions.outcomes, strict=True):
             is_same = self._expected.pop(number).is_same(outcome)
@@ -60,7 +60,7 @@ class Confirmations:
         return verdicts
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """As arrays: the cases that wait, and what is expected of them and of those being run."""
+        """As arrays: the cases that wait, and the outcomes expected of them and of those being run."""
         numbers = sorted(self._expected)
         expected = [self._expected[number] for number in numbers]
         return {

@@ -14,9 +14,9 @@ from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
-from policyfuzz.campaign.ledger import Ledger
-from policyfuzz.campaign.sync.exchange import Exchange, import_share
-from policyfuzz.campaign.sync.imports import Imports
+from policyfuzz.campaign.sync.queue import ImportQueue, import_share
+from policyfuzz.campaign.sync.synchronizer import Synchronizer
+from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
@@ -24,7 +24,7 @@ from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
 from policyfuzz.search.algorithm import Update, substate
 from policyfuzz.search.cases import Cases, Purpose
-from policyfuzz.search.corpus import COLUMNS
+from policyfuzz.search.corpus import COLUMNS, Corpus
 from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.strategies import make_fuzzer
@@ -52,15 +52,15 @@ class Campaign:
     accept_unhealthy: bool = False  #: go on although the health check failed
     make_executor: MakeExecutor = InlineExecutor
     make_runner: MakeRunner = Runner  #: for the few episodes of further health checks
-    exchange: Exchange | None = None  #: with other instances; without one, nothing depends on others
+    synchronizer: Synchronizer | None = None  #: imports from other instances; None: nothing depends on them
     _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
     _confirmations: Confirmations = field(init=False)
     _packing: DistinctSet = field(init=False)
-    _imports: Imports = field(init=False)
+    _imports: ImportQueue = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
-    _ledger: Ledger = field(init=False, default_factory=Ledger)
+    _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
     bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)  #: what the start was told
 
@@ -69,16 +69,16 @@ class Campaign:
         self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
         self._confirmations = Confirmations(len(space.dimensions))
         self._packing = DistinctSet(config.distinct_radius, space.periods)
-        self._imports = Imports(len(space.dimensions), wants_entries=self._fuzzer.learns)
+        self._imports = ImportQueue(len(space.dimensions), imports_seeds=self._fuzzer.learns)
 
     @property
     def progress(self) -> Progress:
         """Totals so far."""
-        return self._ledger.progress
+        return self._tracker.progress
 
     def run(self) -> StopReason:
         """Go on until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
-        self._ledger = Ledger(self.store.progress(), self.target.oracle.kinds)
+        self._tracker = ProgressTracker(self.store.progress(), self.target.oracle.kinds)
         self._executor = self.make_executor(self.target, self._clock)
         try:
             self.store.set_stop_reason(None)
@@ -88,7 +88,7 @@ class Campaign:
             with threadpool_limits(1):
                 reason = self._run()
         except KeyboardInterrupt:
-            self._ledger.progress = self.store.progress()
+            self._tracker.progress = self.store.progress()
             reason = StopReason.INTERRUPTED
         except UnhealthyTarget:
             self.store.set_stop_reason(StopReason.UNHEALTHY.value)
@@ -97,7 +97,7 @@ class Campaign:
             self._executor.close()
         self.store.set_stop_reason(reason.value)
         if self.progress.batch:
-            self._go_round(reason)
+            self._sync(reason)
         self._emit(Stopped(reason, self.progress))
         return reason
 
@@ -121,7 +121,7 @@ class Campaign:
     def _loop(self) -> StopReason:
         reason = self.budget.spent(self.progress)
         while True:
-            self._go_round()
+            self._sync()
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
                 self._submit(cases)
             if not self._in_flight:
@@ -138,13 +138,13 @@ class Campaign:
         if self.budget.seconds is None:
             return None
         grace = max(_GRACE_SECONDS, _GRACE * self.budget.seconds)
-        return max(0.0, self.budget.seconds + grace - self._ledger.seconds)
+        return max(0.0, self.budget.seconds + grace - self._tracker.seconds)
 
-    def _go_round(self, reason: StopReason | None = None) -> None:
-        """Exchange with other instances when it is time to, and at the end."""
-        if self.exchange is not None and (reason or self.exchange.is_due):
+    def _sync(self, reason: StopReason | None = None) -> None:
+        """Sync with other instances when it is time to, and at the end."""
+        if self.synchronizer is not None and (reason or self.synchronizer.is_due):
             with self._clock.activity("store"):
-                exchanged = self.exchange.go_round(self._imports, self.progress, reason)
+                exchanged = self.synchronizer.sync(self._imports, self.progress, reason)
             self._emit(exchanged)
 
     def _next_batch(self, reason: StopReason | None) -> Cases | None:
@@ -179,10 +179,10 @@ class Campaign:
         diagnoses = examine(self.target, nominal, self.make_runner)
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
-        self._ledger.count_replays(nominal.replayed)
+        self._tracker.count_replays(nominal.replayed)
         if is_unhealthy(diagnoses) and not self.accept_unhealthy:
-            self._ledger.count_replays(nominal.executions)
-            self._ledger.note_search(self._fuzzer, 0, 0)
+            self._tracker.count_replays(nominal.executions)
+            self._tracker.record_search(self._fuzzer, 0, 0)
             return False
         self._absorb(cases, nominal.executions, nominal.replayed)
         return True
@@ -211,10 +211,10 @@ class Campaign:
         searched, results = cases[confirmed:], executions[confirmed:]
         told = self._fuzzer.tell(searched, results)
         with self._clock.activity("store"):
-            self._ledger.count(searched, results)
-            self._ledger.count_failures(executions)
+            self._tracker.count(searched, results)
+            self._tracker.count_failures(executions)
             origins = self._origins(searched)
-            findings = self._ledger.findings(searched, results, told, origins)
+            findings = self._tracker.findings(searched, results, told, origins)
             self._findings |= {finding.id: finding for finding in findings}
             self._confirmations.add(findings, results[told.crashed].outcomes)
             found = {row: int(cases.parents[row]) for row in range(confirmed)}
@@ -223,10 +223,10 @@ class Campaign:
                 one
                 for runs in (executions, replayed)
                 if runs is not None
-                for one in self._ledger.failed(cases, runs, found)
+                for one in self._tracker.failed(cases, runs, found)
             ]
-            self._ledger.note_search(self._fuzzer, len(self._packing), len(self._confirmations))
-            self._ledger.note_effort(self._clock.seconds, self._executor.worker_stats)
+            self._tracker.record_search(self._fuzzer, len(self._packing), len(self._confirmations))
+            self._tracker.record_effort(self._clock.seconds, self._executor.worker_stats)
             self.store.commit(self._record(searched, told, findings, verdicts, failed, origins))
         self._emit(BatchDone(self.progress, findings, failed))
 
@@ -241,14 +241,14 @@ class Campaign:
             is_distinct[confirmed] = self._packing.add(self.target.inputs.to_unit(inputs))
         verdicts = [(*one, bool(new)) for one, new in zip(judged, is_distinct, strict=True)]
         imported = sum(findings[row].origin is not None for row in confirmed)
-        self._ledger.count_verdicts(verdicts, imported)
+        self._tracker.count_verdicts(verdicts, imported)
         return verdicts
 
     def _origins(self, cases: Cases) -> list[str | None]:
         """Names of the instances that cases were taken from, None for those of this one."""
         origins: list[str | None] = [None] * len(cases)
         for row in np.flatnonzero(cases.purposes == Purpose.IMPORT).tolist():
-            origins[row] = self._imports.sender(int(cases.parents[row])).name
+            origins[row] = self._imports.source(int(cases.parents[row])).name
         return origins
 
     def _record(
@@ -287,12 +287,14 @@ class Campaign:
     def _restore(self) -> None:
         """Continue exactly where the last stored batch ended."""
         state = self.store.state()
-        self._fuzzer.restore(substate("fuzzer.", state), self.store.corpus())
+        corpus = Corpus(len(self.target.inputs.dimensions))
+        corpus.append(*self.store.corpus())
+        self._fuzzer.restore(substate("fuzzer.", state), corpus)
         self._confirmations.restore(substate("confirm.", state))
         self._imports.restore(substate("imports.", state))
         findings = self.store.findings()
-        self._ledger.next_finding = len(findings) + 1
-        self._ledger.next_error = self.store.count("errors") + 1
+        self._tracker.next_finding = len(findings) + 1
+        self._tracker.next_error = self.store.count("errors") + 1
         self._findings = {finding.id: finding for finding in findings if finding.status == NEW}
         distinct = [finding.input for finding in findings if finding.is_distinct]
         if distinct:

@@ -1,10 +1,15 @@
 """policyfuzz export: a campaign as a plain table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from policyfuzz.cli.console import progress_bar
 from policyfuzz.cli.options import FOLDER
+from policyfuzz.core.errors import UsageError
+from policyfuzz.report.tables import table_of, write_table
+from policyfuzz.store.reader import CampaignReader
 
 EPILOG = """\
 \b
@@ -32,13 +37,6 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
 
     Input columns are named after their dimension and unit, e.g. own_speed [ft/s].
     """
-    from dataclasses import replace
-
-    from policyfuzz.cli.console import progress_bar
-    from policyfuzz.core.errors import UsageError
-    from policyfuzz.report.tables import table_of, write_table
-    from policyfuzz.store.reader import CampaignReader
-
     form = form or out.suffix.removeprefix(".")
     if form not in ("csv", "json", "npz"):
         raise UsageError(f"cannot tell the format of {str(out)!r}", hint="add --format csv, json or npz")

@@ -90,7 +90,7 @@ def command(
     """
     from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.sync.exchange import Exchange
+    from policyfuzz.campaign.sync.synchronizer import Synchronizer
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.listeners import make_listener
     from policyfuzz.cli.summary import print_summary
@@ -108,7 +108,7 @@ def command(
             make_executor=executor.make_executor,
             make_runner=executor.make_runner,
         )
-        campaign.exchange = Exchange(store, loaded) if sync else None
+        campaign.synchronizer = Synchronizer(store, loaded) if sync else None
         with make_listener(ui) as campaign.listener:
             reason = campaign.run()
         if reason is StopReason.UNHEALTHY and ui != "plain":  # which has told it already

@@ -1,11 +1,18 @@
 """policyfuzz show: what was found."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
+from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import FOLDER, as_json, format_seconds
+from policyfuzz.cli.summary import findings_table, input_lines, replay_command
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import FailedEpisode, Finding
 
 EPILOG = """\
 \b
@@ -25,27 +32,22 @@ Examples:
 @as_json
 def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_json: bool) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
-    from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.failed import error_of, show_failed
-    from policyfuzz.cli.summary import findings_table, replay_command
-    from policyfuzz.store.reader import CampaignReader
-
     campaign = CampaignReader(folder)
+    if errors and number is None:
+        _list_errors(campaign, is_json)
+    elif errors and number is not None:
+        _show_error(campaign, campaign.failed_episode(number), is_json)
+    elif number is not None:
+        _show_finding(campaign, campaign.finding(number), is_json)
+    else:
+        _list_findings(campaign, show_all, is_json)
+
+
+def _list_findings(campaign: CampaignReader, show_all: bool, is_json: bool) -> None:
+    findings = campaign.findings(distinct_only=not show_all)
     console = results()
-    if errors:
-        show_failed(campaign, number, is_json)
-        return
-    if number is not None:
-        found = campaign.finding(number)
-        if is_json:
-            error = error_of(campaign, found)
-            print_json(_as_dictionary(campaign, found) | {"error": error and error.text})
-        else:
-            _print_one(campaign, found)
-        return
-    findings = [one for one in campaign.findings() if show_all or one.is_distinct]
     if is_json:
-        print_json([_as_dictionary(campaign, one) for one in findings])
+        print_json([_finding_values(campaign, one) for one in findings])
     elif findings:
         console.print(findings_table(campaign, findings))
         console.print(f"replay one:  {replay_command(campaign, findings[0].id)}", style="bold")
@@ -53,8 +55,58 @@ def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_j
         console.print("no findings yet")
 
 
-def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
-    names = [str(dimension["name"]) for dimension in campaign.dimensions]
+def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> None:
+    # the first of its errors: a finding is run before it is run again
+    error = next(iter(campaign.failed_episodes(of_finding=finding.id)), None)
+    if is_json:
+        print_json(_finding_values(campaign, finding) | {"error": error and error.text})
+        return
+    origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
+    origin = origin if finding.origin is None else f"instance {finding.origin}"
+    distinct = "distinct" if finding.is_distinct else "near an earlier finding"
+    lines = [
+        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status}, {distinct}",
+        f"  return     {finding.episode_return:.6g}",
+        f"  found      after {finding.execution:,} episodes, {format_seconds(finding.seconds)}",
+        f"  origin     {origin}",
+        "  input",
+        *input_lines(campaign, finding.input),
+    ]
+    if error:
+        when = "when it was run again, " if error.purpose == "confirm" else ""
+        lines += [f"  error      {when}{error.kind} at step {error.step}", *error.text.splitlines()]
+    lines.append(f"replay it:  {replay_command(campaign, finding.id)}")
+    click.echo("\n".join(lines))
+
+
+def _list_errors(campaign: CampaignReader, is_json: bool) -> None:
+    failed = campaign.failed_episodes()
+    if is_json:
+        print_json([_error_values(campaign, one) for one in failed])
+    elif failed:
+        for one in failed:
+            click.echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
+        click.echo(f"see one in full:  policyfuzz show {campaign.folder} {failed[0].id} --errors")
+    else:
+        click.echo("no episode has failed to run")
+
+
+def _show_error(campaign: CampaignReader, failed: FailedEpisode, is_json: bool) -> None:
+    if is_json:
+        print_json(_error_values(campaign, failed))
+        return
+    lines = [
+        f"error {failed.id}: {failed.kind} at step {failed.step}, episode of purpose {failed.purpose}",
+        "  input",
+        *input_lines(campaign, failed.input),
+        f"  case seed          {failed.case_seed}",
+        *failed.text.splitlines(),
+        f"run it again:  policyfuzz replay {campaign.folder} {failed.id} --error",
+    ]
+    click.echo("\n".join(lines))
+
+
+def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any]:
     return {
         "finding": finding.id,
         "status": finding.status,
@@ -67,26 +119,14 @@ def _as_dictionary(campaign: Any, finding: Any) -> dict[str, Any]:
         "execution": finding.execution,
         "seconds": finding.seconds,
         "origin": finding.origin,
-        "input": dict(zip(names, finding.input.tolist(), strict=True)),
+        "input": _input_values(campaign, finding.input),
     }
 
 
-def _print_one(campaign: Any, finding: Any) -> None:
-    from policyfuzz.cli.failed import error_lines, error_of
-    from policyfuzz.cli.summary import input_lines, replay_command
+def _error_values(campaign: CampaignReader, failed: FailedEpisode) -> dict[str, Any]:
+    return dataclasses.asdict(failed) | {"input": _input_values(campaign, failed.input)}
 
-    origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
-    origin = origin if finding.origin is None else f"instance {finding.origin}"
-    distinct = "distinct" if finding.is_distinct else "near an earlier finding"
-    lines = [
-        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status}, {distinct}",
-        f"  return     {finding.episode_return:.6g}",
-        f"  found      after {finding.execution:,} episodes, {format_seconds(finding.seconds)}",
-        f"  origin     {origin}",
-        "  input",
-    ]
-    lines += input_lines(campaign, finding.input)
-    error = error_of(campaign, finding)
-    lines += error_lines(error) if error else []
-    lines.append(f"replay it:  {replay_command(campaign, finding.id)}")
-    click.echo("\n".join(lines))
+
+def _input_values(campaign: CampaignReader, row: NDArray[np.float64]) -> dict[str, float]:
+    names = (str(dimension["name"]) for dimension in campaign.dimensions)
+    return dict(zip(names, row.tolist(), strict=True))

@@ -1,10 +1,32 @@
 """policyfuzz status: how a campaign is doing, or several that share a folder."""
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console, JustifyMethod
+from rich.table import Table
 
-from policyfuzz.cli.options import FOLDER, as_json
+from policyfuzz.cli.console import print_json, results
+from policyfuzz.cli.options import FOLDER, as_json, format_rate, format_seconds
+from policyfuzz.cli.summary import print_summary
+from policyfuzz.report.instances import (
+    DAMAGED,
+    KILLED,
+    RUNNING,
+    Instance,
+    Together,
+    Unreadable,
+    holds_instances,
+    instances_in,
+    together,
+)
+from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.report.tables import totals
+from policyfuzz.store.lock import is_being_written
+from policyfuzz.store.reader import CampaignReader
 
 EPILOG = """\
 \b
@@ -13,48 +35,176 @@ Examples:
   policyfuzz status shared      all instances that were started with --sync shared"""
 
 
+_STYLES = {RUNNING: "green", KILLED: "yellow", DAMAGED: "red"}
+_COLUMNS = (
+    "instance",
+    "strategy",
+    "seed",
+    "state",
+    "workers",
+    "episodes",
+    "speed",
+    "findings",
+    "own",
+    "imported",
+    "distinct",
+    "errors",
+    "since\nfinding",
+)
+_NO_LIMIT = 10_000
+_LEFT = ("instance", "strategy", "state")
+#: Columns to leave out: the first choice that fits, or the last.
+_LEFT_OUT = ((), ("workers", "own"), ("strategy", "seed", "workers", "speed", "own", "imported"))
+
+
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @as_json
 def command(folder: Path, is_json: bool) -> None:
     """Say how the campaign in DIR is doing, or all campaigns in folders of DIR. They may be running."""
-    from policyfuzz.report.instances import holds_instances
-
-    if holds_instances(folder):
-        _print_all(folder, is_json)
+    if not holds_instances(folder):
+        _print_campaign(CampaignReader(folder), is_json)
+    elif is_json:
+        print_json(_instances_values(folder))
     else:
-        _print_one(folder, is_json)
+        _print_instances(results(), folder)
 
 
-def _print_all(folder: Path, is_json: bool) -> None:
-    from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.instances import instances_summary, print_instances
-
+def _print_campaign(campaign: CampaignReader, is_json: bool) -> None:
+    is_running, progress = is_being_written(campaign.folder), campaign.progress()
+    stop_reason = campaign.about.get("stop_reason")
+    shown_reason = None if is_running else stop_reason
     if is_json:
-        print_json(instances_summary(folder))
-    else:
-        print_instances(results(), folder)
-
-
-def _print_one(folder: Path, is_json: bool) -> None:
-    from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.summary import print_summary
-    from policyfuzz.report.tables import totals
-    from policyfuzz.store.database import is_being_written
-    from policyfuzz.store.reader import CampaignReader
-
-    campaign = CampaignReader(folder)
-    running = is_being_written(folder)
-    stopped = campaign.about.get("stop_reason")
-    if is_json:
-        summary = totals(campaign, campaign.progress(), None if running else stopped)
-        print_json(summary | {"running": running})
+        print_json(totals(campaign, progress, shown_reason) | {"running": is_running})
         return
     console = results()
-    if running:
+    if is_running:
         console.print("running", style="bold green")
-    elif stopped is None:
+    elif stop_reason is None:
         console.print(
             "not running, and it was not stopped in order: continue it with --resume", style="yellow"
         )
-    print_summary(console, campaign, campaign.progress(), None if running else stopped)
+    print_summary(console, campaign, progress, shown_reason)
+
+
+def _print_instances(console: Console, folder: Path) -> None:
+    """Print one row for each campaign in `folder`, and one for all together."""
+    rows = list(instances_in(folder))
+    instances = [row for row in rows if isinstance(row, Instance)]
+    if instances:
+        total = together(instances)
+        free = console.options.update(width=_NO_LIMIT)
+        for left_out in _LEFT_OUT:
+            table = _table(instances, total, [name for name in _COLUMNS if name not in left_out])
+            if console.measure(table, options=free).maximum <= console.width:
+                break
+        console.print(table)
+    for row in rows:
+        if isinstance(row, Unreadable):
+            console.print(f"{row.name}: {row.state}: {row.problem}", style=_STYLES.get(row.state))
+    for one in instances:
+        if one.state == KILLED:
+            console.print(f"{one.name} was not stopped in order: continue it with --resume", style="yellow")
+    if len({one.config.target for one in instances}) == 1:
+        console.print(f"target {instances[0].config.target}")
+    if instances and total.failure_probability is not None:
+        console.print(f"failure probability {total.failure_probability}", soft_wrap=True)
+
+
+def _instances_values(folder: Path) -> dict[str, Any]:
+    """All campaigns in `folder`, for programs."""
+    rows = list(instances_in(folder))
+    instances = [row for row in rows if isinstance(row, Instance)]
+    return {
+        "folder": str(folder),
+        "instances": [
+            _instance_values(row, folder) if isinstance(row, Instance) else asdict(row) for row in rows
+        ],
+        "together": asdict(together(instances)),
+    }
+
+
+def _table(instances: list[Instance], total: Together, columns: Sequence[str]) -> Table:
+    """The table of `instances` with these `columns`, and the totals as its last row."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        # a long name may take several lines, so that no number is cut
+        is_name = name == "instance"
+        justify: JustifyMethod = "left" if name in _LEFT else "right"
+        table.add_column(name, justify=justify, no_wrap=not is_name, overflow="fold")
+    rows = [(_cells(one), _STYLES.get(one.state)) for one in instances]
+    for cells, style in [*rows, (_sums(total), "bold")]:
+        named = dict(zip(_COLUMNS, cells, strict=True))
+        table.add_row(*(named[name] for name in columns), style=style)
+    return table
+
+
+def _cells(one: Instance) -> list[str]:
+    progress, is_running = one.progress, one.state == RUNNING
+    state = one.stop_reason or one.state
+    return [
+        one.name,
+        one.config.strategy,
+        str(one.config.seed),
+        f"{state} on {one.host}" if one.host else state,
+        str(progress.workers) if is_running else "-",
+        f"{progress.executions:,}",
+        format_rate(progress.executions_per_second),
+        f"{progress.findings:,}",
+        f"{one.own_findings:,}",
+        f"{progress.imported_findings:,}",
+        f"{progress.distinct_findings:,}",
+        f"{progress.failures:,}",
+        _since(one.seconds_since_finding),
+    ]
+
+
+def _sums(total: Together) -> list[str]:
+    return [
+        "together",
+        "",
+        "",
+        f"{total.running}/{total.instances} running",
+        str(total.workers) if total.running else "-",
+        f"{total.executions:,}",
+        format_rate(total.executions_per_second) if total.running else "-",
+        f"{total.findings:,}",
+        f"{total.findings:,}",
+        f"{total.imported_findings:,}",
+        f"{total.distinct_findings:,}",
+        f"{total.failures:,}",
+        _since(total.seconds_since_finding),
+    ]
+
+
+def _since(seconds: float | None) -> str:
+    return "-" if seconds is None else format_seconds(seconds)
+
+
+def _instance_values(one: Instance, folder: Path) -> dict[str, Any]:
+    progress = one.progress
+    return {
+        "name": one.name,
+        "campaign": str(folder / one.name),
+        "state": one.state,
+        "stop_reason": one.stop_reason,
+        "host": one.host,
+        "target": one.config.target,
+        "policy": one.config.policy,
+        "strategy": one.config.strategy,
+        "seed": one.config.seed,
+        "workers": progress.workers,
+        "executions": progress.executions,
+        "executions_per_second": progress.executions_per_second,
+        "seconds": progress.seconds,
+        "findings": progress.findings,
+        "own_findings": one.own_findings,
+        "imported_findings": progress.imported_findings,
+        "distinct_findings": progress.distinct_findings,
+        "errors": progress.errors,
+        "hangs": progress.hangs,
+        "simulator_crashes": progress.simulator_crashes,
+        "imports": progress.imports,
+        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
+        "seconds_since_finding": one.seconds_since_finding,
+    }

@@ -1,4 +1,4 @@
-"""What a campaign has come to, for people and for programs."""
+"""The results of a campaign, printed for people."""
 
 import json
 import math
@@ -12,14 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.cli.options import format_rate, format_seconds
-from policyfuzz.policies.uri import needs_trust
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
 
 
 def crash_rates(progress: Progress) -> dict[str, str]:
-    """Crash rate of the search, and what its random draws say of all inputs; each under its label."""
+    """Crash rate of the search, and the failure probability by its random draws, each under its label."""
     rows = {}
     if progress.mutants:
         rows["crash rate"] = f"search {progress.mutant_crash_rate:.3%} of {progress.mutants:,}"
@@ -32,8 +31,9 @@ def crash_rates(progress: Progress) -> dict[str, str]:
 def failures_text(progress: Progress) -> str:
     """How many episodes could not be run to their end, and in what way."""
     ways = {"hung": progress.hangs, "crashed their process": progress.simulator_crashes}
-    told = [f"{count:,} {way}" for way, count in ways.items() if count]
-    return f"{progress.failures:,} episodes could not be run" + (f" ({', '.join(told)})" if told else "")
+    counted = [f"{count:,} {way}" for way, count in ways.items() if count]
+    details = f" ({', '.join(counted)})" if counted else ""
+    return f"{progress.failures:,} episodes could not be run{details}"
 
 
 def workers_text(progress: Progress, is_live: bool = False) -> str:
@@ -74,7 +74,7 @@ def print_summary(
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
     grid.add_row("campaign", str(campaign.folder))
     console.print(grid)
-    distinct = [finding for finding in campaign.findings() if finding.is_distinct]
+    distinct = campaign.findings(distinct_only=True)
     if distinct:
         console.print()
         console.print(findings_table(campaign, distinct[:8]))
@@ -93,7 +93,11 @@ def value_text(dimension: Mapping[str, Any], value: float, number_format: str = 
 
 def replay_command(campaign: CampaignReader, number: int) -> str:
     """The command that replays finding `number`."""
-    trust = " --trust" if needs_trust(campaign.config.policy) else ""
+    trust = ""
+    if campaign.config.policy is not None:
+        from policyfuzz.policies.uri import needs_trust
+
+        trust = " --trust" if needs_trust(campaign.config.policy) else ""
     return f"policyfuzz replay {campaign.folder} {number}{trust}"
 
 

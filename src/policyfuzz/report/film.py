@@ -20,7 +20,35 @@ from policyfuzz.triage.replay import Replay
 
 Picture = NDArray[np.uint8]  #: (height, width, 3)
 
-_SMALLEST = 2  #: pixels
+#: Pixels of the smallest side of a picture.
+_SMALLEST = 2
+#: Viewers show a GIF no faster than about this many pictures a second.
+_FASTEST_GIF = 25
+#: Seconds for which the film stands still at the crash and at the end.
+_PAUSE_SECONDS = 1.0
+#: Pixels: height of the caption, width of the frame round a crash.
+_CAPTION, _FRAME = 40, 6
+_PAPER, _INK, _FAINT, _RED = (250, 250, 248), (40, 40, 40), (200, 200, 196), (208, 32, 32)
+
+
+def can_film(target: Target) -> bool:
+    """True if the simulator of `target` renders."""
+    return isinstance(target.for_film().simulator(), Renders)
+
+
+def film_replay(replay: Replay, path: Path) -> None:
+    """Film the episode of `replay` into `path`, an .mp4 or .gif file."""
+    target, finding, camera = replay.target, replay.finding, Camera()
+    pause = round(_PAUSE_SECONDS * target.film_steps_per_second)
+    with new_film(path, target.film_steps_per_second) as film:
+
+        def look(step: int, simulator: Renders) -> None:
+            picture = caption(camera.shoot(simulator), step, replay)
+            with writing(path):
+                for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
+                    film.add(picture)
+
+        record(target, finding.input, finding.case_seed, look)
 
 
 @dataclass(slots=True)
@@ -46,138 +74,6 @@ class Camera:
                 hint="pictures of a film must have one size",
             )
         return picture
-
-
-#: Viewers show a GIF no faster than about this many pictures a second.
-_FASTEST_GIF = 25
-
-
-class Film(Protocol):
-    """A film that is being written."""
-
-    def add(self, picture: Picture) -> None:
-        """Show `picture` next; all pictures of a film have one size, both sides even."""
-        ...
-
-    def close(self) -> None:
-        """Finish the file."""
-        ...
-
-
-def best_format() -> str:
-    """The ending of the best kind of film that can be written here."""
-    return ".mp4" if find_spec("imageio_ffmpeg") else ".gif"
-
-
-def check_name(path: Path) -> None:
-    """Refuse a `path` that no film can be written to."""
-    if path.suffix.lower() not in _KINDS:
-        raise UsageError(f"cannot film into {path.name!r}", f"name a file that ends in {' or '.join(_KINDS)}")
-    if path.is_dir():
-        raise UsageError(f"cannot film into {path}: it is a folder")
-
-
-@contextmanager
-def new_film(path: Path, pictures_per_second: int) -> Iterator[Film]:
-    """A film that is at `path` once it is complete; its ending says of which kind it is."""
-    check_name(path)
-    # beside it, under an absolute name that no encoder takes for an option or a protocol
-    unfinished = path.resolve().with_name(f"unfinished-{path.name}")
-    try:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            film = _KINDS[path.suffix.lower()](unfinished, pictures_per_second)
-        try:
-            yield film
-        finally:
-            with writing(path):
-                film.close()
-        with writing(path):
-            unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a failure to write into an error that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        reason = str(error.strerror or error).strip().splitlines()[0]
-        raise CampaignError(f"cannot write {path}: {reason}", hint="is the disk full?") from error
-
-
-class _Mp4:
-    def __init__(self, path: Path, pictures_per_second: int) -> None:
-        self._encoder = extras.load("imageio_ffmpeg", "film")
-        self._path = path
-        self._rate = pictures_per_second
-        self._writer: Any = None  #: opened by the first picture, whose size it needs
-        path.touch()  # a file that cannot be written is noticed here, not by the encoder
-
-    def add(self, picture: Picture) -> None:
-        if self._writer is None:
-            height, width, _ = picture.shape
-            self._writer = self._encoder.write_frames(
-                str(self._path), (width, height), fps=self._rate, quality=7, macro_block_size=2
-            )
-            self._writer.send(None)
-        self._writer.send(np.ascontiguousarray(picture))
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-
-class _Gif:
-    def __init__(self, path: Path, pictures_per_second: int) -> None:
-        self._path = path
-        self._stride = -(-pictures_per_second // _FASTEST_GIF)
-        self._milliseconds = round(1000 * self._stride / pictures_per_second)
-        self._count = 0
-        self._pictures: list[Image.Image] = []
-        path.touch()
-
-    def add(self, picture: Picture) -> None:
-        if self._count % self._stride == 0:
-            self._pictures.append(Image.fromarray(picture).quantize(128, dither=Image.Dither.NONE))
-        self._count += 1
-
-    def close(self) -> None:
-        if self._pictures:
-            first, *others = self._pictures
-            first.save(self._path, save_all=True, append_images=others, duration=self._milliseconds, loop=0)
-
-
-_KINDS: dict[str, Callable[[Path, int], Film]] = {".mp4": _Mp4, ".gif": _Gif}
-
-
-#: Seconds for which the film stands still at the crash and at the end.
-_PAUSE_SECONDS = 1.0
-#: Pixels: height of the caption, width of the frame round a crash.
-_CAPTION, _FRAME = 40, 6
-_PAPER, _INK, _FAINT, _RED = (250, 250, 248), (40, 40, 40), (200, 200, 196), (208, 32, 32)
-
-
-def can_film(target: Target) -> bool:
-    """True where the simulator of `target` renders."""
-    return isinstance(target.for_film().simulator(), Renders)
-
-
-def film_replay(replay: Replay, path: Path) -> None:
-    """Film the episode of `replay` into `path`, an .mp4 or .gif file."""
-    target, finding, camera = replay.target, replay.finding, Camera()
-    pause = round(_PAUSE_SECONDS * target.film_steps_per_second)
-    with new_film(path, target.film_steps_per_second) as film:
-
-        def look(step: int, simulator: Renders) -> None:
-            picture = caption(camera.shoot(simulator), step, replay)
-            with writing(path):
-                for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
-                    film.add(picture)
-
-        record(target, finding.input, finding.case_seed, look)
 
 
 def caption(picture: Picture, step: int, replay: Replay) -> Picture:
@@ -213,3 +109,106 @@ def _draw_time_line(draw: ImageDraw.ImageDraw, width: int, top: int, step: int, 
     if replay.crash_step is not None:
         crash = replay.crash_step * per_step
         draw.rectangle((crash - 2, top, crash + 2, top + 9), fill=_RED)
+
+
+class Film(Protocol):
+    """A film that is being written."""
+
+    def add(self, picture: Picture) -> None:
+        """Show `picture` next; all pictures of a film have one size, both sides even."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file."""
+        ...
+
+
+def best_format() -> str:
+    """The ending of the best film format that is installed."""
+    return ".mp4" if find_spec("imageio_ffmpeg") else ".gif"
+
+
+def check_name(path: Path) -> None:
+    """Refuse a `path` that is no name for a film."""
+    if path.suffix.lower() not in _FORMATS:
+        raise UsageError(
+            f"cannot film into {path.name!r}", f"name a file that ends in {' or '.join(_FORMATS)}"
+        )
+    if path.is_dir():
+        raise UsageError(f"cannot film into {path}: it is a folder")
+
+
+@contextmanager
+def new_film(path: Path, pictures_per_second: int) -> Iterator[Film]:
+    """A film that appears at `path` once it is complete; the ending of `path` decides its format."""
+    check_name(path)
+    # an absolute name, which no encoder takes for an option or a protocol
+    unfinished = path.resolve().with_name(f"unfinished-{path.name}")
+    try:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            film = _FORMATS[path.suffix.lower()](unfinished, pictures_per_second)
+        try:
+            yield film
+        finally:
+            with writing(path):
+                film.close()
+        with writing(path):
+            unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into an error that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = str(error.strerror or error).strip().splitlines()[0]
+        raise CampaignError(f"cannot write {path}: {reason}", hint="is the disk full?") from error
+
+
+class _Mp4:
+    def __init__(self, path: Path, pictures_per_second: int) -> None:
+        self._encoder = extras.load("imageio_ffmpeg", "film")
+        self._path = path
+        self._rate = pictures_per_second
+        self._writer: Any = None  #: opened by the first picture, whose size it needs
+        path.touch()  # notices here, not in the encoder, if the file cannot be written
+
+    def add(self, picture: Picture) -> None:
+        if self._writer is None:
+            height, width, _ = picture.shape
+            self._writer = self._encoder.write_frames(
+                str(self._path), (width, height), fps=self._rate, quality=7, macro_block_size=2
+            )
+            self._writer.send(None)
+        self._writer.send(np.ascontiguousarray(picture))
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class _Gif:
+    def __init__(self, path: Path, pictures_per_second: int) -> None:
+        self._path = path
+        self._stride = -(-pictures_per_second // _FASTEST_GIF)
+        self._milliseconds = round(1000 * self._stride / pictures_per_second)
+        self._count = 0
+        self._pictures: list[Image.Image] = []
+        path.touch()
+
+    def add(self, picture: Picture) -> None:
+        if self._count % self._stride == 0:
+            self._pictures.append(Image.fromarray(picture).quantize(128, dither=Image.Dither.NONE))
+        self._count += 1
+
+    def close(self) -> None:
+        if self._pictures:
+            first, *others = self._pictures
+            first.save(self._path, save_all=True, append_images=others, duration=self._milliseconds, loop=0)
+
+
+_FORMATS: dict[str, Callable[[Path, int], Film]] = {".mp4": _Mp4, ".gif": _Gif}

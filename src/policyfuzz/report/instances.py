@@ -1,68 +1,32 @@
-"""How all instances in a folder are doing, one by one and together."""
+"""How all campaigns in a sync folder are doing, one by one and together."""
 
 import platform
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.sync.outbox import About
-from policyfuzz.campaign.sync.parcels import PROGRESS, DamagedFile, read_page, read_parcel
+from policyfuzz.campaign.sync.files import PROGRESS, DamagedFile, InstanceInfo, read_json, read_sync_batch
 from policyfuzz.core.errors import CampaignError
-from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Integer, Real, Seed
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.statistics import FailureProbability
-from policyfuzz.search.distinct import DistinctSet
-from policyfuzz.store.database import is_being_written
+from policyfuzz.store.lock import is_being_written
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Progress
 from policyfuzz.store.schema import FILE_NAME
 
+if TYPE_CHECKING:
+    from policyfuzz.core.inputs import Dimension, InputSpace
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The distinct findings of one campaign."""
-
-    inputs: NDArray[np.float64]  #: (n, d)
-    radius: float  #: within which it calls no two of them distinct
-
-
-def distinct_together(dimensions: Sequence[Sequence[Any]], found: Sequence[Found]) -> int:
-    """How many of all that was `found` are distinct.
-
-    `dimensions` are name, kind and range of each coordinate. Where campaigns have another idea of distinct,
-    the largest radius counts. The campaign with the most comes first, so that it keeps all of its own.
-    """
-    space = InputSpace(tuple(_dimension(*one) for one in dimensions))
-    packing = DistinctSet(max((one.radius for one in found), default=1.0), space.periods)
-    for one in sorted(found, key=lambda one: -len(one.inputs)):
-        if len(one.inputs):
-            packing.add(space.to_unit(one.inputs))
-    return len(packing)
-
-
-def _dimension(name: str, kind: str, low: float, high: float) -> Dimension:
-    """A dimension that maps to the unit interval as the stored one does."""
-    if kind == Angle.kind:
-        return Angle(name)
-    if kind == Choice.kind:
-        return Choice(name, tuple(str(number) for number in range(int(high) + 1)))
-    if kind == Integer.kind:
-        return Integer(name, int(low), int(high))
-    if kind == Seed.kind:
-        return Seed(name, int(low), int(high))
-    return Real(name, low, high)
-
-
-#: What an instance can be. "killed": it does not run, and was not stopped in order.
+#: States of an instance. KILLED: it does not run, and was not stopped in order. FOREIGN: no campaign.
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"
-#: Seconds after which a running instance on another machine would have said something new.
-_SILENCE = 60.0
+#: Seconds in which a running instance on another machine replaces its progress.json.
+_SILENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +39,9 @@ class Instance:
     dimensions: list[list[Any]]  #: name, kind and range of each
     progress: Progress
     stop_reason: str | None
-    seconds_since_finding: float | None  #: campaign time; None where nothing was found
+    seconds_since_finding: float | None  #: campaign time; None if nothing was found
     distinct: NDArray[np.float64] = field(repr=False)  #: (n, d) its distinct findings
-    host: str | None = None  #: the other machine that it was last started on
+    host: str | None = None  #: machine that it runs on, if another one
 
     @property
     def own_findings(self) -> int:
@@ -87,7 +51,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A folder beside the instances that is none, or that cannot be read."""
+    """A folder beside the instances that holds no campaign, or one that cannot be read."""
 
     name: str
     state: str
@@ -103,16 +67,16 @@ class Together:
     workers: int  #: of those that run
     executions: int
     executions_per_second: float  #: of those that run
-    findings: int  #: each where it was found first
-    imported_findings: int  #: taken by others
-    distinct_findings: int  #: of all, none counted twice
+    findings: int  #: each counted where it was found first
+    imported_findings: int
+    distinct_findings: int  #: of all instances, none counted twice
     failures: int
     seconds_since_finding: float | None  #: of the instance that found something last
-    failure_probability: FailureProbability | None  #: None where they do not all fuzz the same
+    failure_probability: FailureProbability | None  #: None if they fuzz different things
 
 
 def holds_instances(folder: Path) -> bool:
-    """True where `folder` holds no campaign, but folders with campaigns."""
+    """True if `folder` holds no campaign itself, but folders with campaigns."""
     return not (folder / FILE_NAME).exists() and any(folder.glob(f"*/{FILE_NAME}"))
 
 
@@ -131,7 +95,7 @@ def instances_in(folder: Path) -> Iterator[Instance | Unreadable]:
 
 
 def together(instances: list[Instance]) -> Together:
-    """All `instances` as one."""
+    """Totals of all `instances`."""
     running = [one for one in instances if one.state == RUNNING]
     since = [one.seconds_since_finding for one in instances if one.seconds_since_finding is not None]
     return Together(
@@ -142,36 +106,43 @@ def together(instances: list[Instance]) -> Together:
         executions_per_second=sum(one.progress.executions_per_second for one in running),
         findings=sum(one.own_findings for one in instances),
         imported_findings=sum(one.progress.imported_findings for one in instances),
-        distinct_findings=_distinct(instances),
+        distinct_findings=sum(map(_distinct_together, _groups(instances))),
         failures=sum(one.progress.failures for one in instances),
         seconds_since_finding=min(since, default=None),
         failure_probability=_failure_probability(instances),
     )
 
 
-def _alike(instances: list[Instance]) -> list[list[Instance]]:
-    """Those that fuzz the same policy on the same target, and then the others."""
-    alike: dict[tuple[str, ...], list[Instance]] = defaultdict(list)
+def _groups(instances: list[Instance]) -> list[list[Instance]]:
+    """Instances grouped by the target and the policy that they fuzz."""
+    groups: dict[tuple[str, ...], list[Instance]] = defaultdict(list)
     for one in instances:
         config = one.config
         key = (config.target, config.policy_sha256, config.code_sha256, repr(one.dimensions))
-        alike[key].append(one)
-    return list(alike.values())
+        groups[key].append(one)
+    return list(groups.values())
 
 
-def _distinct(instances: list[Instance]) -> int:
-    """Distinct findings of all; those on different targets have nothing in common."""
-    return sum(
-        distinct_together(
-            some[0].dimensions, [Found(one.distinct, one.config.distinct_radius) for one in some]
-        )
-        for some in _alike(instances)
-    )
+def _distinct_together(instances: list[Instance]) -> int:
+    """How many findings of `instances` of the same inputs are distinct.
+
+    If the instances differ in their radius, the largest one counts. The instance with the most findings comes
+    first, so that all of its findings count.
+    """
+    # imported here: `status` of a single campaign must not wait for scipy
+    from policyfuzz.search.distinct import DistinctSet
+
+    space = _input_space(instances[0].dimensions)
+    packing = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
+    for one in sorted(instances, key=lambda one: -len(one.distinct)):
+        if len(one.distinct):
+            packing.add(space.to_unit(one.distinct))
+    return len(packing)
 
 
 def _failure_probability(instances: list[Instance]) -> FailureProbability | None:
-    """From the draws of all, where they are draws of the same; no draw counts twice."""
-    if len(_alike(instances)) != 1:
+    """From the draws of all, if all fuzz the same; no draw counts twice."""
+    if len(_groups(instances)) != 1:
         return None
     by_seed: dict[int, Progress] = {}
     # two with the same seed have samples in common: the one with more of them counts
@@ -184,8 +155,8 @@ def _from_store(folder: Path) -> Instance:
     campaign = CampaignReader(folder)
     is_running, reason = is_being_written(folder), campaign.about.get("stop_reason")
     progress = campaign.progress()
-    last = next(campaign.latest("findings", f"status = '{CONFIRMED}'", 1), None)
-    columns = [str(dimension["column"]) for dimension in campaign.dimensions]
+    confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,))
+    columns = campaign.input_columns
     rows = [[row[column] for column in columns] for row in campaign.iterate("findings", "is_distinct")]
     return Instance(
         name=folder.name,
@@ -194,47 +165,66 @@ def _from_store(folder: Path) -> Instance:
         dimensions=[[row["name"], row["kind"], row["low"], row["high"]] for row in campaign.dimensions],
         progress=progress,
         stop_reason=None if is_running else reason,
-        seconds_since_finding=None if last is None else max(progress.seconds - last["seconds"], 0.0),
+        seconds_since_finding=max(progress.seconds - confirmed[0]["seconds"], 0.0) if confirmed else None,
         distinct=np.array(rows, np.float64).reshape(len(rows), len(columns)),
     )
 
 
 def _from_elsewhere(folder: Path) -> Instance | None:
-    """The instance as it shows itself, where another machine may be writing its store; None otherwise.
+    """The instance as its sync files show it, if another machine may be writing its store; else None.
 
-    A store in use can be read on the machine that writes it, and nowhere else.
+    Only the machine that writes a store can read it meanwhile.
     """
     try:
-        about, page = About.read(folder), read_page(folder, PROGRESS)
+        info, page = InstanceInfo.read(folder), read_json(folder, PROGRESS)
     except (DamagedFile, OSError):
-        return None  # it shows nothing, but its store may be all right
-    if about.host == platform.node() or page.get("stop_reason"):
+        return None  # its store may be readable
+    if info.host == platform.node() or page.get("stop_reason"):
         return None
     try:
         progress = Progress(**page["progress"])
-        last, parcels, silence = page["last_finding_seconds"], page["parcels"], time.time() - page["at"]
+        last, batches, silence = page["last_finding_seconds"], page["parcels"], time.time() - page["at"]
     except (KeyError, TypeError) as error:
         raise DamagedFile(f"{PROGRESS} is damaged: {error}") from error
     return Instance(
         name=folder.name,
-        state=RUNNING if is_being_written(folder) or silence < _SILENCE else KILLED,
-        config=about.settings(),
-        dimensions=about.dimensions,
+        state=RUNNING if is_being_written(folder) or silence < _SILENCE_SECONDS else KILLED,
+        config=info.settings(),
+        dimensions=info.dimensions,
         progress=progress,
         stop_reason=None,
         seconds_since_finding=None if last is None else max(progress.seconds - last, 0.0),
-        distinct=_shown_findings(folder, parcels, len(about.dimensions)),
-        host=about.host,
+        distinct=_findings_in_sync_batches(folder, batches, len(info.dimensions)),
+        host=info.host,
     )
 
 
-def _shown_findings(folder: Path, parcels: int, dimensions: int) -> NDArray[np.float64]:
-    """(n, d) the findings in all parcels that can be read."""
+def _findings_in_sync_batches(folder: Path, batches: int, dimensions: int) -> NDArray[np.float64]:
+    """(n, d) the findings in all sync batches that can be read."""
     found = [np.empty((0, dimensions))]
-    for number in range(1, parcels + 1):
+    for number in range(1, batches + 1):
         try:
-            parcel = read_parcel(folder, number, dimensions)
+            batch = read_sync_batch(folder, number, dimensions)
         except (DamagedFile, OSError):
             continue  # the total is then a little low
-        found.append(parcel.inputs[parcel.findings > 0])
+        found.append(batch.inputs[batch.findings > 0])
     return np.concatenate(found)
+
+
+def _input_space(dimensions: list[list[Any]]) -> "InputSpace":
+    """A space that maps to the unit cube as the one of these stored `dimensions` does."""
+    from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
+
+    made: list[Dimension] = []
+    for name, kind, low, high in dimensions:
+        if kind == Angle.kind:
+            made.append(Angle(name))
+        elif kind == Choice.kind:
+            made.append(Choice(name, tuple(str(number) for number in range(int(high) + 1))))
+        elif kind == Integer.kind:
+            made.append(Integer(name, int(low), int(high)))
+        elif kind == Seed.kind:
+            made.append(Seed(name, int(low), int(high)))
+        else:
+            made.append(Real(name, low, high))
+    return InputSpace(tuple(made))

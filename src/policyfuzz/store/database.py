@@ -1,10 +1,8 @@
-"""The campaign file on disk: where it is, how it is opened, and who may write it."""
+"""The campaign file on disk: where it is, how it is opened, and whether it can be read."""
 
 import os
 import sqlite3
 from pathlib import Path
-
-from filelock import BaseFileLock, FileLock, Timeout
 
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.store import schema
@@ -36,35 +34,6 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         # pages (of 4 kB); the state is rewritten with every batch, so copying it back rarely saves time
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
     return connection
-
-
-def lock_for_writing(folder: Path) -> BaseFileLock:
-    """Become the one writer of the campaign in `folder`; the lock ends with the process at the latest."""
-    lock = FileLock(folder / schema.LOCK_NAME)
-    try:
-        # long enough for a reader that only looks whether there is a writer
-        lock.acquire(timeout=0.5)
-    except Timeout as error:
-        raise CampaignError(
-            f"another process is writing the campaign in {folder}",
-            hint="wait for it or stop it; status, show and export can read meanwhile",
-        ) from error
-    except OSError as error:
-        raise CampaignError(f"{folder} cannot be written: {error.strerror}") from error
-    return lock
-
-
-def is_being_written(folder: Path) -> bool:
-    """True where another process is running the campaign in `folder`."""
-    lock = FileLock(folder / schema.LOCK_NAME)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    except OSError:
-        return False  # not ours to write, so nobody of us is writing it
-    lock.release()
-    return False
 
 
 def check_format(connection: sqlite3.Connection, folder: Path) -> None:

@@ -2,21 +2,28 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import CampaignError
-from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.settings import CampaignConfig
-from policyfuzz.search.corpus import COLUMNS, Corpus
-from policyfuzz.store import schema
+from policyfuzz.store.columns import record_of
 from policyfuzz.store.database import campaign_file, check_format, connect
 from policyfuzz.store.records import FailedEpisode, Finding, Progress
+from policyfuzz.store.schema import FILE_NAME, SEED_COLUMNS, quoted
+
+if TYPE_CHECKING:
+    from policyfuzz.core.inputs import InputSpace
+
+InputRecord = TypeVar("InputRecord", Finding, FailedEpisode)
+
+#: The largest number that SQLite knows.
+_LARGEST = 2**63 - 1
 
 
 class CampaignReader:
@@ -36,6 +43,7 @@ class CampaignReader:
             check_format(self._connection, self.folder)
             self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
             self.dimensions: list[dict[str, Any]] = self.rows("dimensions")
+            self.input_columns = [str(dimension["column"]) for dimension in self.dimensions]
             try:
                 self.config = CampaignConfig.from_json(self.about["config"])
             except (KeyError, TypeError, ValueError) as error:
@@ -48,72 +56,61 @@ class CampaignReader:
     def count(self, table: str) -> int:
         """How many rows `table` has."""
         with self._reading():
-            return int(self._connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])
+            return int(self._connection.execute(f"SELECT COUNT(*) FROM {quoted(table)}").fetchone()[0])
 
-    def iterate(self, table: str, where: str = "1") -> Iterator[dict[str, Any]]:
-        """The rows of `table` for which `where` holds by column name, one by one."""
+    def iterate(
+        self, table: str, where: str = "1", parameters: Sequence[object] = ()
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of `table` for which the SQL condition `where` holds, by column name, one by one.
+
+        Write a `?` for each value in `where`, and give the values as `parameters`.
+        """
         with self._reading():
-            cursor = self._connection.execute(f"SELECT * FROM {table} WHERE {where} ORDER BY 1")
+            cursor = self._connection.execute(
+                f"SELECT * FROM {quoted(table)} WHERE {where} ORDER BY 1", parameters
+            )
             names = [column[0] for column in cursor.description]
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
 
-    def latest(self, table: str, where: str, most: int) -> Iterator[dict[str, Any]]:
-        """The last `most` rows of `table` for which `where` holds by column name, the last one first."""
-        chosen = f"id IN (SELECT id FROM {table} WHERE {where} ORDER BY id DESC LIMIT {most})"
-        yield from reversed(list(self.iterate(table, chosen)))
+    def latest(
+        self, table: str, most: int, where: str, parameters: Sequence[object] = ()
+    ) -> list[dict[str, Any]]:
+        """The last `most` rows of `table` for which `where` holds, as `iterate` gives them, newest first."""
+        newest = f"SELECT id FROM {quoted(table)} WHERE {where} ORDER BY id DESC LIMIT ?"
+        return list(self.iterate(table, f"id IN ({newest})", (*parameters, most)))[::-1]
 
     def columns(self, table: str) -> list[str]:
         """Column names of `table`."""
         with self._reading():
-            cursor = self._connection.execute(f"SELECT * FROM {table} LIMIT 0")
+            cursor = self._connection.execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
             return [column[0] for column in cursor.description]
 
     def progress(self) -> Progress:
         """Totals after the last batch."""
-        with self._reading():
-            cursor = self._connection.execute("SELECT * FROM batches ORDER BY id DESC LIMIT 1")
-            row = cursor.fetchone()
-            return Progress() if row is None else _progress(row)
+        for row in self.latest("batches", 1, "1"):
+            return record_of(Progress, row)
+        return Progress()
 
-    def findings(self) -> list[Finding]:
-        """All findings in the order of discovery."""
-        columns = [str(dimension["column"]) for dimension in self.dimensions]
-        return [_finding(row, columns) for row in self.iterate("findings")]
+    def findings(self, distinct_only: bool = False) -> list[Finding]:
+        """All findings, or the distinct ones, in the order of discovery."""
+        return self._records(Finding, "findings", "is_distinct" if distinct_only else "1")
 
     def finding(self, number: int) -> Finding:
         """The finding called `number`."""
-        columns = [str(dimension["column"]) for dimension in self.dimensions]
-        for row in self.iterate("findings", where=f"id = {int(number)}"):
-            return _finding(row, columns)
-        count = self.count("findings")
-        raise CampaignError(
-            f"no finding {number} in {self.folder}",
-            hint=f"there are findings 1 to {count}" if count else "the campaign has found nothing yet",
-        )
+        return self._numbered(Finding, "finding", number, hint="the campaign has found nothing yet")
 
-    def failed_episodes(self, where: str = "1") -> list[FailedEpisode]:
-        """Episodes that could not be run to their end."""
-        columns = [str(dimension["column"]) for dimension in self.dimensions]
-        return [
-            FailedEpisode(
-                **{name: row[name] for name in schema.ERROR_COLUMNS},
-                input=np.array([row[column] for column in columns], np.float64),
-            )
-            for row in self.iterate("errors", where)
-        ]
+    def failed_episodes(self, of_finding: int | None = None) -> list[FailedEpisode]:
+        """Episodes that could not be run to their end: all of them, or those of one finding."""
+        if of_finding is None:
+            return self._records(FailedEpisode, "errors")
+        return self._records(FailedEpisode, "errors", "finding = ?", (of_finding,))
 
     def failed_episode(self, number: int) -> FailedEpisode:
         """The failed episode called `number`."""
-        for failed in self.failed_episodes(where=f"id = {int(number)}"):
-            return failed
-        count = self.count("errors")
-        raise CampaignError(
-            f"no error {number} in {self.folder}",
-            hint=f"there are errors 1 to {count}" if count else "every episode could be run",
-        )
+        return self._numbered(FailedEpisode, "error", number, hint="every episode could be run")
 
-    def other_inputs(self, space: InputSpace) -> list[str]:
+    def other_inputs(self, space: "InputSpace") -> list[str]:
         """What differs between the dimensions of this campaign and those of `space`, for a reader."""
         mine = {row["name"]: (row["kind"], row["low"], row["high"]) for row in self.dimensions}
         its = {one.name: (one.kind, float(one.low), float(one.high)) for one in space.dimensions}
@@ -133,32 +130,44 @@ class CampaignReader:
                 )
             }
 
-    def corpus(self) -> Corpus:
-        """The corpus as of the last batch."""
-        columns = [str(dimension["column"]) for dimension in self.dimensions]
-        names = ", ".join(schema.quoted(name) for name in [*COLUMNS, *columns])
+    def corpus(self) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
+        """Inputs (n, d) of all seeds, and their other columns (n,) by name. No parent is -1."""
+        kinds = {name: column.kind for name, column in SEED_COLUMNS.items() if column.kind != "TEXT"}
+        names = ", ".join(quoted(name) for name in [*kinds, *self.input_columns])
         with self._reading():
             rows = self._connection.execute(f"SELECT {names} FROM seeds ORDER BY id").fetchall()
-            seeds = self._connection.execute("SELECT case_seed FROM seeds ORDER BY id").fetchall()
-        corpus = Corpus(len(columns))
-        if rows:
-            table = np.array(rows, np.float64)  # NULL becomes NaN
-            parents = np.where(np.isnan(table[:, 0]), -1, table[:, 0])
-            # case seeds would not survive as floating-point numbers
-            case_seeds = np.array(seeds, np.uint64)[:, 0]
-            others = table[:, 2 : len(COLUMNS)].T
-            values = dict(zip(COLUMNS, [parents, case_seeds, *others], strict=True))
-            corpus.append(table[:, len(COLUMNS) :], values)
-        return corpus
+        values = list(zip(*rows, strict=True)) or [()] * (len(kinds) + len(self.input_columns))
+        columns = {name: _array(kind, values[place]) for place, (name, kind) in enumerate(kinds.items())}
+        return np.array(values[len(kinds) :], np.float64).T, columns
 
     def close(self) -> None:
         """Release the file."""
         self._connection.close()
 
     def __del__(self) -> None:
-        # readers are often thrown away; a connection that is not closed would be warned about
+        # readers are often dropped without close(), and Python warns about open connections
         if hasattr(self, "_connection"):
             self._connection.close()
+
+    def _numbered(self, kind: type[InputRecord], noun: str, number: int, hint: str) -> InputRecord:
+        """The record called `number`; `hint` is for a campaign without any."""
+        table = f"{noun}s"
+        records = self._records(kind, table, "id = ?", (number,)) if abs(number) <= _LARGEST else []
+        if records:
+            return records[0]
+        count = self.count(table)
+        raise CampaignError(
+            f"no {noun} {number} in {self.folder}",
+            hint=f"there are {table} 1 to {count}" if count else hint,
+        )
+
+    def _records(
+        self, kind: type[InputRecord], table: str, where: str = "1", parameters: Sequence[object] = ()
+    ) -> list[InputRecord]:
+        return [
+            record_of(kind, row, input=np.array([row[name] for name in self.input_columns], np.float64))
+            for row in self.iterate(table, where, parameters)
+        ]
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -166,29 +175,13 @@ class CampaignReader:
             yield
         except sqlite3.Error as error:
             raise CampaignError(
-                f"cannot read {self.folder / schema.FILE_NAME}: {error}",
+                f"cannot read {self.folder / FILE_NAME}: {error}",
                 hint="the file is damaged or is not a campaign",
             ) from error
 
 
-def _progress(row: tuple[Any, ...]) -> Progress:
-    values: list[Any] = [float("nan") if value is None else value for value in row]
-    return Progress(*values)
-
-
-def _finding(row: Mapping[str, Any], columns: list[str]) -> Finding:
-    return Finding(
-        id=row["id"],
-        status=row["status"],
-        is_distinct=bool(row["is_distinct"]),
-        kind=row["kind"],
-        crash_step=row["crash_step"],
-        episode_return=float("nan") if row["return"] is None else row["return"],
-        parent=row["parent"],
-        case_seed=row["case_seed"],
-        batch=row["batch"],
-        execution=row["execution"],
-        seconds=row["seconds"],
-        origin=row["origin"],
-        input=np.array([row[column] for column in columns], np.float64),
-    )
+def _array(kind: str, values: Sequence[Any]) -> NDArray[Any]:
+    """(n,) the values of a numeric column; NULL becomes NaN, and -1 for whole numbers."""
+    if kind.startswith("REAL"):
+        return np.array(values, np.float64)
+    return np.array([-1 if value is None else value for value in values], np.int64)

@@ -1,35 +1,43 @@
-"""Frozen records of a campaign: what is written to the store and read back."""
+"""Frozen records of a campaign, each of them a row of its file."""
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.interfaces import EpisodeError
+from policyfuzz.store.columns import Column
 
 #: Status of a finding.
 NEW, CONFIRMED, FLAKY = "new", "confirmed", "flaky"
 #: Number of a finding that was run again, its status, and whether it is distinct.
 Verdict = tuple[int, str, bool]
 
+_KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL NOT NULL", "TEXT NOT NULL"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A valid, solvable input whose episode crashed."""
 
-    id: int
-    status: str
-    is_distinct: bool
-    kind: str
-    crash_step: int
-    episode_return: float
-    parent: int | None  #: corpus entry it was changed from
-    case_seed: int
-    batch: int
-    execution: int  #: how many episodes had been run when it was found
-    seconds: float  #: campaign time when it was found
-    origin: str | None  #: name of the instance it was taken from, None for what was found here
+    id: Annotated[int, Column(_KEY, "from 1, in the order of discovery")]
+    status: Annotated[str, Column(_TEXT, "`new`, `confirmed` or `flaky`")]
+    is_distinct: Annotated[bool, Column(_INTEGER, "1: no earlier distinct finding within the radius")]
+    kind: Annotated[str, Column(_TEXT, "kind of crash, as the oracle names it")]
+    crash_step: Annotated[int, Column(_INTEGER, "step at which the oracle saw the crash")]
+    episode_return: Annotated[float, Column("REAL", "sum of rewards; NULL if it was NaN", name="return")]
+    parent: Annotated[
+        int | None, Column("INTEGER", "seed it was mutated from; NULL for a sample or an import")
+    ]
+    case_seed: Annotated[int, Column(_INTEGER, "random seed of the episode")]
+    batch: Annotated[int, Column(_INTEGER, "batch that found it")]
+    execution: Annotated[int, Column(_INTEGER, "how many episodes had been run when it was found")]
+    seconds: Annotated[float, Column(_REAL, "campaign time when it was found")]
+    origin: Annotated[
+        str | None, Column("TEXT", "instance it was imported from; NULL for the campaign's own")
+    ]
     input: NDArray[np.float64]  #: (d,)
 
 
@@ -37,16 +45,16 @@ class Finding:
 class FailedEpisode:
     """An episode that could not be run to its end, through no fault of the policy."""
 
-    id: int
-    kind: str  #: see `episode_error`
-    step: int
-    text: str  #: the traceback, or what was wrong
-    purpose: str  #: what the episode was run for
-    finding: int | None  #: that it is, or was to confirm
-    case_seed: int
-    batch: int
-    execution: int  #: how many episodes had been run
-    seconds: float  #: campaign time
+    id: Annotated[int, Column(_KEY, "from 1")]
+    kind: Annotated[str, Column(_TEXT, "`raised`, `numbers`, `endless`, `hung`, `state` or `crashed`")]
+    step: Annotated[int, Column(_INTEGER, "step at which it failed; 0: the reset")]
+    text: Annotated[str, Column(_TEXT, "the traceback, or what was wrong")]
+    purpose: Annotated[str, Column(_TEXT, "why the episode was run: `sample`, `mutant`, `confirm`, ...")]
+    finding: Annotated[int | None, Column("INTEGER", "finding that the episode is, or was to confirm")]
+    case_seed: Annotated[int, Column(_INTEGER, "random seed of the episode")]
+    batch: Annotated[int, Column(_INTEGER, "batch it was part of")]
+    execution: Annotated[int, Column(_INTEGER, "how many episodes had been run")]
+    seconds: Annotated[float, Column(_REAL, "campaign time")]
     input: NDArray[np.float64]  #: (d,)
 
     @property
@@ -59,38 +67,40 @@ class FailedEpisode:
 class Progress:
     """Totals of a campaign after some batch."""
 
-    batch: int = 0
-    seconds: float = 0.0
-    executions: int = 0
-    samples: int = 0
-    sample_crashes: int = 0
-    mutants: int = 0
-    mutant_crashes: int = 0
-    imports: int = 0  #: episodes of what other instances found
-    findings: int = 0  #: confirmed
-    distinct_findings: int = 0
-    imported_findings: int = 0  #: confirmed, taken from other instances
-    flaky: int = 0
-    unconfirmed: int = 0
-    errors: int = 0  #: episodes that could not be run to their end for another reason than the next two
-    hangs: int = 0  #: episodes that gave no answer
-    simulator_crashes: int = 0  #: episodes that took their worker process with them
-    corpus: int = 0
-    drawn: int = 0
-    invalid: int = 0
-    unsolvable: int = 0
-    simulate_seconds: float = 0.0
-    validate_seconds: float = 0.0
-    density_seconds: float = 0.0
-    search_seconds: float = 0.0
-    store_seconds: float = 0.0
-    workers: int = 1  #: that were asked for; 1 where episodes are run in the campaign's own process
-    workers_ready: int = 1  #: of these when the last batch was done
-    worker_seconds: float = 0.0  #: that workers were there for
-    busy_seconds: float = 0.0  #: of these that they ran episodes
-    restarts: int = 0  #: workers that had to be replaced
-    fresh_share: float = float("nan")  #: in the last batch
-    fresh_threshold: float = float("nan")
+    batch: Annotated[int, Column(_KEY, "number of the batch, from 1", name="id")] = 0
+    seconds: Annotated[float, Column(_REAL, "campaign time")] = 0.0
+    executions: Annotated[int, Column(_INTEGER, "episodes of all purposes")] = 0
+    samples: Annotated[int, Column(_INTEGER, "random draws that could be run")] = 0
+    sample_crashes: Annotated[int, Column(_INTEGER, "samples that crashed")] = 0
+    mutants: Annotated[int, Column(_INTEGER, "mutants and probes")] = 0
+    mutant_crashes: Annotated[int, Column(_INTEGER, "mutants and probes that crashed")] = 0
+    imports: Annotated[int, Column(_INTEGER, "cases imported from other instances")] = 0
+    findings: Annotated[int, Column(_INTEGER, "confirmed findings")] = 0
+    distinct_findings: Annotated[int, Column(_INTEGER, "confirmed findings that are distinct")] = 0
+    imported_findings: Annotated[int, Column(_INTEGER, "confirmed findings from other instances")] = 0
+    flaky: Annotated[int, Column(_INTEGER, "findings whose second run differed")] = 0
+    unconfirmed: Annotated[int, Column(_INTEGER, "findings that wait for their second run")] = 0
+    errors: Annotated[
+        int, Column(_INTEGER, "episodes that failed otherwise than the next two, no findings")
+    ] = 0
+    hangs: Annotated[int, Column(_INTEGER, "episodes that gave no answer, no findings")] = 0
+    simulator_crashes: Annotated[int, Column(_INTEGER, "episodes that killed their process, no findings")] = 0
+    corpus: Annotated[int, Column(_INTEGER, "seeds in the corpus")] = 0
+    drawn: Annotated[int, Column(_INTEGER, "inputs drawn")] = 0
+    invalid: Annotated[int, Column(_INTEGER, "drawn inputs that were not valid")] = 0
+    unsolvable: Annotated[int, Column(_INTEGER, "drawn inputs that were not solvable")] = 0
+    simulate_seconds: Annotated[float, Column(_REAL, "spent on running episodes")] = 0.0
+    validate_seconds: Annotated[float, Column(_REAL, "spent on drawing valid inputs")] = 0.0
+    density_seconds: Annotated[float, Column(_REAL, "spent on the density")] = 0.0
+    search_seconds: Annotated[float, Column(_REAL, "spent on the rest of the search")] = 0.0
+    store_seconds: Annotated[float, Column(_REAL, "spent on this file and on the sync folder")] = 0.0
+    workers: Annotated[int, Column(_INTEGER, "of this batch: workers asked for; 1 without a pool")] = 1
+    workers_ready: Annotated[int, Column(_INTEGER, "of this batch: workers that were ready at its end")] = 1
+    worker_seconds: Annotated[float, Column(_REAL, "for which workers were there")] = 0.0
+    busy_seconds: Annotated[float, Column(_REAL, "of these, spent on episodes")] = 0.0
+    restarts: Annotated[int, Column(_INTEGER, "workers that were replaced")] = 0
+    fresh_share: Annotated[float, Column("REAL", "of this batch: share of fresh sequences")] = math.nan
+    fresh_threshold: Annotated[float, Column("REAL", "of this batch: log-density per state")] = math.nan
 
     @property
     def failures(self) -> int:
@@ -141,16 +151,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """All that one batch adds to the store, in one transaction."""
+    """Everything that one batch adds to the file, in one transaction."""
 
     progress: Progress
     findings: list[Finding] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     failed: list[FailedEpisode] = field(default_factory=list)
     seed_inputs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  #: (k, d)
-    seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: see search.corpus.COLUMNS
-    #: (k,) names of the instances that they were taken from, None for what was kept here; or empty for that
+    seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: (k,) by name, parent -1 for none
+    #: (k,) instances that the seeds were imported from, None for the campaign's own; or empty if all are
     seed_origins: list[str | None] = field(default_factory=list)
-    first_seed: int = 0  #: entry number of the first new seed
-    energies: list[tuple[float, int]] = field(default_factory=list)  #: energy and older entry
-    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what is needed to go on
+    first_seed: int = 0  #: number of the first new seed
+    energies: list[tuple[float, int]] = field(default_factory=list)  #: new energy and number of older seeds
+    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what the search needs to go on

@@ -1,13 +1,11 @@
 """Writes a campaign: one writer, one transaction per batch."""
 
-import dataclasses
 import json
 import platform
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import metadata
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,7 +17,9 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.inputs import Choice, Dimension, InputSpace
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.store import schema
-from policyfuzz.store.database import campaign_file, connect, lock_for_writing
+from policyfuzz.store.columns import row_of
+from policyfuzz.store.database import campaign_file, connect
+from policyfuzz.store.lock import lock_for_writing
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding
 
@@ -61,7 +61,7 @@ class CampaignWriter(CampaignReader):
         return cls(folder, lock)
 
     def commit(self, record: BatchRecord) -> None:
-        """Write all that a batch has changed, or nothing."""
+        """Write everything that a batch has changed, or nothing."""
         with self._writing():
             self._write(record)
 
@@ -79,10 +79,10 @@ class CampaignWriter(CampaignReader):
     def close_or_discard(self) -> None:
         """Close, and leave nothing behind if nothing was ever stored: the folder may be used again."""
         try:
-            has_stopped = any(self.iterate("about", where="name = 'stop_reason'"))
+            has_stopped = any(self.iterate("about", "name = ?", ("stop_reason",)))
             is_empty = self.progress().batch == 0 and not has_stopped
         except CampaignError:
-            is_empty = False  # whoever reads it next is told
+            is_empty = False  # the next reader reports what is wrong
         self.close()
         if is_empty:
             database = schema.FILE_NAME
@@ -106,27 +106,19 @@ class CampaignWriter(CampaignReader):
             ) from error
 
     def _write(self, record: BatchRecord) -> None:
-        columns = [str(dimension["column"]) for dimension in self.dimensions]
-        run, run_many = self._connection.execute, self._connection.executemany
-        # SQLite stores NaN as NULL by itself
-        totals = dataclasses.astuple(record.progress)
-        run(schema.insert_statement("batches", list(schema.BATCH_COLUMNS)), totals)
-        run_many(
-            schema.insert_statement("findings", [*schema.FINDING_COLUMNS, *columns]),
-            [_row(finding) for finding in record.findings],
-        )
-        run_many(
-            schema.insert_statement("errors", [*schema.ERROR_COLUMNS, *columns]),
-            [_row(failed) for failed in record.failed],
-        )
+        run_many = self._connection.executemany
+        self._insert("batches", [row_of(record.progress)])
+        self._insert("findings", map(self._row_with_input, record.findings))
+        self._insert("errors", map(self._row_with_input, record.failed))
         run_many(
             "UPDATE findings SET status = ?, is_distinct = ? WHERE id = ?",
             [(status, is_distinct, number) for number, status, is_distinct in record.verdicts],
         )
-        run_many(
-            schema.insert_statement("seeds", [*schema.SEED_COLUMNS, *columns]),
-            _seed_rows(record),
-        )
+        if len(record.seed_inputs):
+            columns = _seed_columns(record) | dict(
+                zip(self.input_columns, record.seed_inputs.T.tolist(), strict=True)
+            )
+            run_many(schema.insert_statement("seeds", columns), zip(*columns.values(), strict=True))
         run_many("UPDATE seeds SET energy = ? WHERE id = ?", record.energies)
         run_many(
             "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)",
@@ -135,6 +127,15 @@ class CampaignWriter(CampaignReader):
                 for name, array in record.state.items()
             ],
         )
+
+    def _insert(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
+        rows = list(rows)
+        if rows:
+            statement = schema.insert_statement(table, rows[0])
+            self._connection.executemany(statement, [tuple(row.values()) for row in rows])
+
+    def _row_with_input(self, record: Finding | FailedEpisode) -> dict[str, Any]:
+        return row_of(record) | dict(zip(self.input_columns, record.input.tolist(), strict=True))
 
 
 def _options(dimension: Dimension) -> str | None:
@@ -181,29 +182,14 @@ def _versions() -> dict[str, str]:
     return versions | {"version.python": platform.python_version(), "machine": platform.machine()}
 
 
-def _row(record: Finding | FailedEpisode) -> tuple[Any, ...]:
-    *values, row = (getattr(record, field.name) for field in dataclasses.fields(record))
-    return (*values, *row.tolist())
-
-
-def _seed_rows(record: BatchRecord) -> Iterable[tuple[Any, ...]]:
-    count, columns = len(record.seed_inputs), record.seed_columns
-    if count == 0:
-        return ()
-    return zip(
-        range(record.first_seed, record.first_seed + count),
-        [None if parent < 0 else parent for parent in columns["parent"].tolist()],
-        columns["case_seed"].tolist(),
-        columns["return"].tolist(),
-        columns["energy"].tolist(),
-        columns["log_density"].tolist(),
-        columns["distance"].tolist(),
-        columns["tie_break"].tolist(),
-        columns["is_crash"].tolist(),
-        columns["niche"].tolist(),
-        repeat(record.progress.batch, count),
-        repeat(record.progress.seconds, count),
-        record.seed_origins or repeat(None, count),
-        *record.seed_inputs.T.tolist(),
-        strict=True,
-    )
+def _seed_columns(record: BatchRecord) -> dict[str, Iterable[Any]]:
+    """All columns of the new seeds by name, but for their inputs."""
+    count = len(record.seed_inputs)
+    columns: dict[str, Iterable[Any]] = {name: array.tolist() for name, array in record.seed_columns.items()}
+    return columns | {
+        "id": range(record.first_seed, record.first_seed + count),
+        "parent": [None if parent < 0 else parent for parent in record.seed_columns["parent"].tolist()],
+        "batch": [record.progress.batch] * count,
+        "seconds": [record.progress.seconds] * count,
+        "origin": record.seed_origins or [None] * count,
+    }

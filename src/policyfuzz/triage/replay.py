@@ -17,7 +17,7 @@ from policyfuzz.targets.registry import load_target
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What happened this time."""
+    """What happened when a finding was run again."""
 
     target: Target
     finding: Finding
@@ -37,7 +37,7 @@ def replay(
 
 
 def replay_on(target: Target, finding: Finding) -> Replay:
-    """Run `finding` again on a `target` that is there already."""
+    """Run `finding` again on a `target` that is already loaded."""
     executions = Runner(target)(finding.input[None], np.array([finding.case_seed], np.uint64))
     crashes = bool(executions.crashed[0])
     kind = target.oracle.kinds[int(executions.verdicts.kinds[0])] if crashes else None
@@ -63,9 +63,9 @@ def replay_failed(
     trust: bool = False,
     timeout: float = TIMEOUT,
 ) -> EpisodeError | None:
-    """Run an episode again that could not be run; the error that it ends in now, if any.
+    """Run a failed episode again; return the error that it ends in now, if any.
 
-    What took its worker with it, or gave no answer, is run in a worker again, for `timeout` seconds at most.
+    An episode that crashed its process or hung is run in a worker, for `timeout` seconds at most.
     """
     target = _target(campaign, policy, trust)
     is_dangerous = failed.kind in (CRASHED, HUNG)
@@ -76,12 +76,12 @@ def replay_failed(
 
 
 def has_other_code(campaign: CampaignReader, target: Target) -> bool:
-    """True where the user's own files of `target` are not what they were in the campaign."""
+    """True if the user's own files of `target` have changed since the campaign."""
     return campaign.config.code_sha256 != target.code_sha256
 
 
 def _target(campaign: CampaignReader, policy: str | None, trust: bool) -> Target:
-    """The target of `campaign`, with its policy, which must be the same as then, or with another one."""
+    """The target of `campaign`, with its own policy, which must not have changed, or with another one."""
     config = campaign.config
     target = load_target(config.target, policy or config.policy, trust)
     if policy is None and target.policy_sha256 != config.policy_sha256:

@@ -1,1 +1,1 @@
-"""Campaigns that exchange what they find, by plain files in a shared folder."""
+"""Instances of a campaign that import each other's cases through plain files in a shared folder."""

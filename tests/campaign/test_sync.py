@@ -11,9 +11,9 @@ import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.events import BatchDone, Event, Exchanged
-from policyfuzz.campaign.sync.exchange import Exchange, import_share
-from policyfuzz.campaign.sync.outbox import instance_folders
-from policyfuzz.campaign.sync.parcels import parcel_file, read_parcel
+from policyfuzz.campaign.sync.files import instance_folders, read_sync_batch, sync_batch_file
+from policyfuzz.campaign.sync.queue import import_share
+from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.search.strategies import STRATEGIES
 
@@ -38,9 +38,9 @@ class Instance:
 
         store = CampaignWriter(self.folder)
         try:
-            exchange = Exchange(store, self.target, self.interval) if is_synced else None
+            synchronizer = Synchronizer(store, self.target, self.interval) if is_synced else None
             budget = Budget(executions=executions)
-            Campaign(self.target, store, budget, listen, exchange=exchange).run()
+            Campaign(self.target, store, budget, listen, synchronizer=synchronizer).run()
         finally:
             store.close()
         return CampaignReader(self.folder)
@@ -61,11 +61,11 @@ def cases_of(rows) -> set[tuple]:
 def shown(folder: Path) -> set[tuple]:
     """All cases that the instance in `folder` has sent."""
     page = json.loads((folder / "exchange" / "progress.json").read_text())
-    parcels = [read_parcel(folder, number, 4) for number in range(1, page["parcels"] + 1)]
+    batches = [read_sync_batch(folder, number, 4) for number in range(1, page["parcels"] + 1)]
     return {
         (int(seed), *row.tolist())
-        for parcel in parcels
-        for seed, row in zip(parcel.seeds, parcel.inputs, strict=True)
+        for batch in batches
+        for seed, row in zip(batch.seeds, batch.inputs, strict=True)
     }
 
 
@@ -243,7 +243,7 @@ def test_instance_that_fuzzes_something_else_is_skipped_and_told_once(first, tmp
 def test_two_instances_with_the_same_seed_are_told_that_they_search_the_same(first, tmp_path):
     second = Instance(tmp_path / "second", seed=1)
     second.run(1000)
-    assert second.troubles == ["first: it searches exactly as this one does: give each a --seed of its own"]
+    assert second.troubles == ["first: it searches exactly as this one does: give each its own --seed"]
 
 
 def test_copied_folder_is_not_taken_for_an_instance_of_its_own(first, tmp_path):
@@ -253,17 +253,17 @@ def test_copied_folder_is_not_taken_for_an_instance_of_its_own(first, tmp_path):
     assert third.troubles == ["second: nothing is exchanged with it: it is a copy of first"]
 
 
-def test_damaged_parcel_is_skipped_and_the_rest_taken(first, tmp_path):
+def test_damaged_sync_batch_is_skipped_and_the_rest_taken(first, tmp_path):
     page = json.loads((first.folder / "exchange" / "progress.json").read_text())
     assert page["parcels"] > 4
     whole = shown(first.folder)
     lost = set()
     for number, damage in ((2, lambda data: data[:-30]), (3, lambda _data: b"garbage")):
-        path = parcel_file(first.folder, number)
-        parcel = read_parcel(first.folder, number, 4)
-        lost |= {(int(s), *row.tolist()) for s, row in zip(parcel.seeds, parcel.inputs, strict=True)}
+        path = sync_batch_file(first.folder, number)
+        batch = read_sync_batch(first.folder, number, 4)
+        lost |= {(int(s), *row.tolist()) for s, row in zip(batch.seeds, batch.inputs, strict=True)}
         path.write_bytes(damage(path.read_bytes()))
-    parcel_file(first.folder, 4).unlink()
+    sync_batch_file(first.folder, 4).unlink()
     second = Instance(tmp_path / "second", seed=2, batch_size=256)
     campaign = second.run(20_000)
     rows = [
@@ -275,7 +275,7 @@ def test_damaged_parcel_is_skipped_and_the_rest_taken(first, tmp_path):
     assert not taken & lost
     assert taken < whole
     told = sorted(text.partition("left out: ")[2][:10] for text in second.troubles)
-    assert told == ["000002.npz", "000003.npz", "a parcel i"]
+    assert told == ["000002.npz", "000003.npz", "a file is "]
 
 
 @pytest.mark.parametrize("name", ["about.json", "progress.json"])
@@ -320,7 +320,7 @@ def test_page_that_promises_too_much_does_not_hold_up_the_campaign(first, tmp_pa
     path.write_text(json.dumps(json.loads(path.read_text()) | {"parcels": 10**12}))
     second = Instance(tmp_path / "second", seed=2)
     assert second.run(1000).progress().executions == 1000
-    assert second.troubles == ["first: a part of it is left out: a parcel is missing or locked"]
+    assert second.troubles == ["first: a part of it is left out: a file is missing or locked"]
 
 
 def test_campaign_goes_on_while_the_shared_folder_is_away(first, tmp_path, monkeypatch):
@@ -331,7 +331,7 @@ def test_campaign_goes_on_while_the_shared_folder_is_away(first, tmp_path, monke
             raise OSError(errno.ESTALE, "Stale file handle")
         return instance_folders(folder)
 
-    monkeypatch.setattr("policyfuzz.campaign.sync.exchange.instance_folders", sometimes_away)
+    monkeypatch.setattr("policyfuzz.campaign.sync.synchronizer.instance_folders", sometimes_away)
     second = Instance(tmp_path / "second", seed=2)
     second.run(2000)
     assert second.troubles == [f"{tmp_path.name}: cannot be read, will try again: Stale file handle"]
@@ -344,9 +344,9 @@ def test_unreadable_file_of_another_instance_is_tried_again(first, tmp_path, mon
     def sometimes_broken(folder: Path, number: int, dimensions: int):
         if next(tries) < 3:
             raise OSError(errno.EIO, "Input/output error")
-        return read_parcel(folder, number, dimensions)
+        return read_sync_batch(folder, number, dimensions)
 
-    monkeypatch.setattr("policyfuzz.campaign.sync.exchange.read_parcel", sometimes_broken)
+    monkeypatch.setattr("policyfuzz.campaign.sync.synchronizer.read_sync_batch", sometimes_broken)
     second = Instance(tmp_path / "second", seed=2, batch_size=256)
     second.run(2000)
     assert second.troubles == ["first: skipped, will try again: Input/output error"]
@@ -364,15 +364,15 @@ def test_campaign_goes_on_when_it_cannot_show_anything(tmp_path):
 def test_own_damaged_page_does_not_make_others_miss_what_follows(first, tmp_path):
     second = Instance(tmp_path / "second", seed=2)
     second.run(1500)
-    parcels = len(list((first.folder / "exchange").glob("*.npz")))
+    batches = len(list((first.folder / "exchange").glob("*.npz")))
     (first.folder / "exchange" / "progress.json").write_text("garbage")
     first.run(3500)
     page = json.loads((first.folder / "exchange" / "progress.json").read_text())
-    assert page["parcels"] > parcels
+    assert page["parcels"] > batches
 
 
 def test_inputs_that_are_not_valid_here_are_left_out(first, tmp_path):
-    path = parcel_file(first.folder, 1)
+    path = sync_batch_file(first.folder, 1)
     with np.load(path) as arrays:
         columns = dict(arrays)
     columns["inputs"][0] = 7.0

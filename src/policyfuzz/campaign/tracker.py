@@ -1,4 +1,4 @@
-"""The books of a campaign: its totals, and numbered records of what a batch has brought."""
+"""Counts the progress of a campaign, and numbers its findings and failed episodes."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Findi
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Counts on from `earlier` totals; the time of the campaign goes on from when it is made."""
+class ProgressTracker:
+    """Counts on from `earlier` totals. Campaign time goes on from the moment the tracker is made."""
 
     earlier: Progress = field(default_factory=Progress)
-    kinds: Sequence[str] = ()  #: of crashes, as the oracle has them
+    kinds: Sequence[str] = ()  #: of crashes, as the oracle names them
     next_finding: int = 1
     next_error: int = 1
     progress: Progress = field(init=False)
@@ -36,15 +36,15 @@ class Ledger:
         return self.earlier.seconds + time.perf_counter() - self._started_at
 
     def count_replays(self, replayed: Executions) -> None:
-        """Count episodes that were only run to see whether they come out alike."""
+        """Count episodes that were run only to see whether they repeat."""
         self.progress = replace(self.progress, executions=self.progress.executions + len(replayed))
         self.count_failures(replayed)
 
     def count(self, cases: Cases, executions: Executions) -> None:
         """Count what the search asked for, and what was imported.
 
-        A sample that could not be run is a failure only: nobody knows whether it would have crashed. One that
-        crashed counts whatever its second run will be like: a crash by chance is as likely as it is seen.
+        A sample that could not be run is a failure only, since it might have crashed or not. One that crashed
+        counts even if its second run does not: crashes by chance belong to the failure probability.
         """
         now, crashed = self.progress, executions.crashed
         is_known = executions.sound | crashed
@@ -64,7 +64,7 @@ class Ledger:
         )
 
     def count_verdicts(self, verdicts: Sequence[Verdict], imported: int) -> None:
-        """Count findings that were run again, of which so many that are confirmed were `imported`."""
+        """Count findings that were run again. `imported` of those confirmed came from other instances."""
         now, statuses = self.progress, [status for _, status, _ in verdicts]
         self.progress = replace(
             now,
@@ -86,8 +86,8 @@ class Ledger:
             simulator_crashes=now.simulator_crashes + crashes,
         )
 
-    def note_search(self, fuzzer: Fuzzer, distinct: int, unconfirmed: int) -> None:
-        """Take down how the search is doing."""
+    def record_search(self, fuzzer: Fuzzer, distinct: int, unconfirmed: int) -> None:
+        """Record how the search is doing."""
         validator = fuzzer.validator
         self.progress = replace(
             self.progress,
@@ -101,8 +101,8 @@ class Ledger:
             fresh_threshold=fuzzer.algorithm.fresh_threshold,
         )
 
-    def note_effort(self, spent: Mapping[str, float], worker_stats: WorkerStats) -> None:
-        """Take down where the time has gone since the start, and how busy workers were."""
+    def record_effort(self, spent: Mapping[str, float], worker_stats: WorkerStats) -> None:
+        """Record where the time has gone since the start, and how busy workers were."""
         earlier = self.earlier
         activities: dict[str, Any] = {
             f"{name}_seconds": before + spent.get(name, 0.0) for name, before in earlier.time_split.items()
@@ -143,7 +143,7 @@ class Ledger:
         ]
 
     def failed(self, cases: Cases, executions: Executions, found: Mapping[int, int]) -> list[FailedEpisode]:
-        """Records of the `cases` that could not be run; `found` are the findings that they are, by row."""
+        """Records of the `cases` that could not be run; `found` gives the finding of a row, if it is one."""
         first = self.next_error
         self.next_error += len(executions.errors)
         return [
@@ -160,7 +160,7 @@ class Ledger:
                 seconds=self.progress.seconds,
                 input=cases.inputs[row],
             )
-            # in their order in the batch, whoever failed first
+            # in the order of the batch, not in that of the failures
             for number, (row, error) in enumerate(sorted(executions.errors.items()), first)
         ]
 

@@ -1,0 +1,100 @@
+"""Cases of other instances that wait to be run here, and the instances they came from."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.search.cases import Cases, Purpose
+
+#: One case in this many may be an import.
+_ONE_IN = 8
+
+
+def import_share(position: int, count: int) -> int:
+    """How many of the `count` cases that follow the first `position` may be imports."""
+    return (position + count) // _ONE_IN - position // _ONE_IN
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An instance that cases were imported from."""
+
+    instance: str  #: its identity, whatever its folder is called
+    name: str  #: of its folder
+    batches_read: int = 0  #: sync batches that need not be read again
+
+
+@dataclass(slots=True)
+class ImportQueue:
+    """Imported cases that have not been run. Nothing is imported twice."""
+
+    dimensions: int
+    imports_seeds: bool = True  #: False: findings only, for a search without a corpus
+    _sources: list[Source] = field(init=False, default_factory=list)  #: numbered by their place
+    _queue: Cases = field(init=False)
+    _taken: int = field(init=False, default=0)  #: cases at the start of the queue that were given out
+    _is_stored: bool = field(init=False, default=True)  #: only `_taken` changed since the last `state`
+
+    def __post_init__(self) -> None:
+        self._queue = Cases.none(self.dimensions)
+
+    def __len__(self) -> int:
+        """Cases that wait."""
+        return len(self._queue) - self._taken
+
+    def source_number(self, instance: str, name: str) -> int:
+        """The number of the source `instance`, whose folder is now called `name`."""
+        for number, source in enumerate(self._sources):
+            if source.instance == instance:
+                self._sources[number] = replace(source, name=name)
+                return number
+        self._sources.append(Source(instance, name))
+        return len(self._sources) - 1
+
+    def source(self, number: int) -> Source:
+        """The source of this `number`."""
+        return self._sources[number]
+
+    def add(
+        self, source: int, batches_read: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]
+    ) -> None:
+        """Queue `inputs` (n, d) with case `seeds` (n,) of a `source` before all that wait already.
+
+        The first `batches_read` sync batches of the source need not be read again.
+        """
+        new = Cases.of(Purpose.IMPORT, inputs, seeds, np.full(len(inputs), source, np.int64))
+        self._queue, self._taken = Cases.concatenate([new, self._queue[self._taken :]]), 0
+        self._sources[source] = replace(self._sources[source], batches_read=batches_read)
+        self._is_stored = False
+
+    def drop_oldest(self, most: int) -> int:
+        """Drop the cases that have waited longest until `most` are left; return how many were dropped."""
+        dropped = max(len(self) - most, 0)
+        if dropped:
+            self._queue, self._is_stored = self._queue[: len(self._queue) - dropped], False
+        return dropped
+
+    def take(self, count: int) -> Cases:
+        """Up to `count` cases to run."""
+        start, self._taken = self._taken, min(self._taken + count, len(self._queue))
+        return self._queue[start : self._taken]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """As arrays: what has changed since the last call. The queue itself only if something came in."""
+        state = {"taken": np.array([self._taken])} if self._sources else {}
+        if not self._is_stored:
+            senders = [[source.instance, source.name, source.batches_read] for source in self._sources]
+            text = np.frombuffer(json.dumps(senders).encode(), np.uint8)
+            state |= {"senders": text, **self._queue.state("queue.")}
+            self._is_stored = True
+        return state
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from all arrays that `state` gave, the latest of each name."""
+        if "senders" in state:
+            self._sources = [Source(*values) for values in json.loads(state["senders"].tobytes())]
+            self._queue, self._taken = Cases.from_state(state, "queue."), int(state["taken"][0])

@@ -1,0 +1,263 @@
+"""Offers the cases of one instance to others in the sync folder, and imports theirs.
+
+Each instance writes into its own folder only, and others read plain files there (see `files`). They cannot
+read the campaign file: SQLite in WAL mode shares memory between readers and writer, which fails across
+machines. Trouble with another instance is reported, and never stops this one.
+"""
+
+import platform
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.campaign.events import Exchanged
+from policyfuzz.campaign.sync.files import (
+    FOLDER,
+    PROGRESS,
+    DamagedFile,
+    InstanceInfo,
+    SyncBatch,
+    instance_folders,
+    read_json,
+    read_sync_batch,
+    write_json,
+    write_sync_batch,
+)
+from policyfuzz.campaign.sync.queue import ImportQueue
+from policyfuzz.core.errors import blamed_on
+from policyfuzz.core.target import Target
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import CONFIRMED, Progress
+
+#: Seconds between two rounds.
+_INTERVAL_SECONDS = 5.0
+#: Imports that may wait, in batches. Newer ones go first, so those that wait longest are worth least.
+_MAX_QUEUED_BATCHES = 16
+#: Sync batches of one instance that are read in one round, the newest ones.
+_MAX_FILES_PER_ROUND = 1000
+#: Findings, and seeds, in one sync batch; the most recent ones if there are more. A fast search keeps more
+#: than others can run, and writing it down would take time.
+_MAX_CASES = 1024
+
+
+@dataclass(slots=True)
+class Synchronizer:
+    """Syncs the campaign in `store` with the instances beside it."""
+
+    store: CampaignReader  #: only read here
+    target: Target
+    interval_seconds: float = _INTERVAL_SECONDS
+    _writer: "SyncWriter" = field(init=False)
+    _last_round: float = field(init=False, default=float("-inf"))
+    _troubles: list[str] = field(init=False, default_factory=list)  #: of this round
+    _reported: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._writer = SyncWriter(self.store)
+
+    @property
+    def is_due(self) -> bool:
+        """True if it is time for the next round."""
+        return time.monotonic() - self._last_round >= self.interval_seconds
+
+    def sync(self, queue: ImportQueue, progress: Progress, stop_reason: str | None = None) -> Exchanged:
+        """Write new cases for others; unless there is a `stop_reason`, queue new cases of theirs."""
+        self._last_round, self._troubles = time.monotonic(), []
+        written, instances, imported, dropped = 0, [], 0, 0
+        try:
+            written = self._writer.write(progress, stop_reason)
+        except OSError as error:
+            self._report(self.store.folder, f"cannot write to {FOLDER}, will try again: {error.strerror}")
+        if stop_reason is None:
+            instances = self._other_instances()
+            most = _MAX_QUEUED_BATCHES * self.store.config.batch_size
+            for folder, info in instances:
+                new, left = self._import(queue, folder, info, -(-most // len(instances)))
+                imported, dropped = imported + new, dropped + left
+            dropped += queue.drop_oldest(most)
+        names = [folder.name for folder, _ in instances]
+        return Exchanged(names, written, imported, dropped, self._troubles)
+
+    def _other_instances(self) -> list[tuple[Path, InstanceInfo]]:
+        """Instances whose cases can be imported, and their folders."""
+        here, info_here = self.store.folder.absolute(), self._writer.info
+        known = {info_here.instance: here.name}
+        instances = []
+        for folder in self._folders(here.parent):
+            if folder == here:
+                continue
+            try:
+                info = InstanceInfo.read(folder)
+            except DamagedFile as error:
+                self._report(folder, f"skipped: {error}")
+                continue
+            except FileNotFoundError:
+                continue  # it has just been removed
+            except OSError as error:
+                self._report(folder, f"skipped, will try again: {error.strerror}")
+                continue
+            mismatch = info_here.mismatch(info)
+            if mismatch is None and info.instance in known:
+                mismatch = f"it is a copy of {known[info.instance]}"
+            if mismatch is not None:
+                self._report(folder, f"nothing is exchanged with it: {mismatch}")
+                continue
+            if info.config == info_here.config:
+                self._report(folder, "it searches exactly as this one does: give each its own --seed")
+            known[info.instance] = folder.name
+            instances.append((folder, info))
+        return instances
+
+    def _folders(self, sync_folder: Path) -> list[Path]:
+        """Folders of all instances, this one included."""
+        try:
+            return list(instance_folders(sync_folder))
+        except OSError as error:  # a shared file system may be away for a while
+            self._report(sync_folder, f"cannot be read, will try again: {error.strerror}")
+            return []
+
+    def _import(self, queue: ImportQueue, folder: Path, info: InstanceInfo, most: int) -> tuple[int, int]:
+        """Queue up to `most` new cases of the instance in `folder`; return how many, and how many not."""
+        source = queue.source_number(info.instance, folder.name)
+        read = queue.source(source).batches_read
+        try:
+            last = _batches_written(folder)
+            numbers = range(last, max(read, last - _MAX_FILES_PER_ROUND), -1)
+            batch, left_out = self._read(folder, numbers, most, queue.imports_seeds)
+        except DamagedFile as error:
+            self._report(folder, f"skipped: {error}")
+            return 0, 0
+        except OSError as error:
+            self._report(folder, f"skipped, will try again: {error.strerror}")
+            return 0, 0
+        if last > read:
+            queue.add(source, last, batch.inputs, batch.seeds)
+        return len(batch), left_out
+
+    def _read(self, folder: Path, numbers: range, most: int, with_seeds: bool) -> tuple[SyncBatch, int]:
+        """Up to `most` cases of these sync batches, and how many more the files that were read have."""
+        dimensions, left_out = len(self.store.dimensions), 0
+        parts = [SyncBatch.empty(dimensions)]
+        for number in numbers:
+            if most <= 0:
+                break
+            try:
+                batch = read_sync_batch(folder, number, dimensions)
+            except (DamagedFile, FileNotFoundError, PermissionError) as error:
+                why = error if isinstance(error, DamagedFile) else "a file is missing or locked"
+                self._report(folder, f"a part of it is left out: {why}")
+                continue
+            batch = batch if with_seeds else batch[batch.findings > 0]
+            is_good = _valid_and_solvable(self.target, batch.inputs)
+            if not is_good.all():  # another version of the target or of policyfuzz
+                self._report(folder, "inputs that are not valid or solvable here are left out")
+            batch = batch[is_good]
+            parts.append(batch[:most])
+            left_out += max(len(batch) - most, 0)
+            most -= len(batch)
+        return SyncBatch.concatenate(parts), left_out
+
+    def _report(self, folder: Path, text: str) -> None:
+        """Report a trouble, once in the life of this process."""
+        line = f"{folder.name}: {text}"
+        if line not in self._reported:
+            self._reported.add(line)
+            self._troubles.append(line)
+
+
+@dataclass(slots=True)
+class SyncWriter:
+    """Writes new cases of one instance for others. Cases that it imported are not passed on."""
+
+    store: CampaignReader  #: only read here
+    info: InstanceInfo = field(init=False)
+    _batches: int = field(init=False, default=0)  #: sync batches written
+    _seeds: int = field(init=False, default=0)  #: seeds of the corpus that were looked through
+    _findings: int = field(init=False, default=0)  #: number of the last finding written
+    _has_started: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.info = InstanceInfo.of(self.store, platform.node())
+
+    def write(self, progress: Progress, stop_reason: str | None) -> int:
+        """Write all cases that are new since the last call, and the progress; return how many cases."""
+        is_first = not self._has_started
+        if is_first:
+            self._resume()
+        written = self._write_cases(progress)
+        self._write_progress(progress, stop_reason)
+        if is_first:  # others look here once this file exists
+            self.info.write(self.store.folder)
+            self._has_started = True
+        return written
+
+    def _resume(self) -> None:
+        """Go on after what earlier runs of the campaign have written."""
+        try:
+            page = read_json(self.store.folder, PROGRESS)
+            numbers = [int(page[name]) for name in ("parcels", "entries", "findings")]
+            self._batches, self._seeds, self._findings = numbers
+        except FileNotFoundError:
+            pass  # there was none
+        except (DamagedFile, KeyError, TypeError, ValueError):
+            # new sync batches need new numbers, or others would skip them; all cases are written again
+            written = (self.store.folder / FOLDER).glob("[0-9]*.npz")
+            self._batches = max((int(path.stem) for path in written), default=0)
+
+    def _write_cases(self, progress: Progress) -> int:
+        findings = self.store.latest(
+            "findings", _MAX_CASES, "id > ? AND is_distinct AND origin IS NULL", (self._findings,)
+        )
+        # others draw samples themselves
+        is_new_mutant = "id >= ? AND parent IS NOT NULL AND NOT is_crash AND origin IS NULL"
+        seeds = self.store.latest("seeds", _MAX_CASES, is_new_mutant, (self._seeds,))
+        if findings or seeds:
+            write_sync_batch(self.store.folder, self._batches + 1, self._sync_batch(findings, seeds))
+            self._batches += 1
+        self._findings = findings[0]["id"] if findings else self._findings
+        self._seeds = progress.corpus
+        return len(findings) + len(seeds)
+
+    def _sync_batch(self, findings: list[dict[str, Any]], seeds: list[dict[str, Any]]) -> SyncBatch:
+        rows = [*findings, *seeds]
+        returns = [float("nan") if row["return"] is None else row["return"] for row in rows]
+        return SyncBatch(
+            np.array([[row[name] for name in self.store.input_columns] for row in rows], np.float64),
+            np.array([row["case_seed"] for row in rows], np.uint64),
+            np.array(returns, np.float64),
+            np.array([row["id"] for row in findings] + [0] * len(seeds), np.int64),
+        )
+
+    def _write_progress(self, progress: Progress, stop_reason: str | None) -> None:
+        confirmed = self.store.latest("findings", 1, "status = ?", (CONFIRMED,))
+        page = {
+            "parcels": self._batches,
+            "entries": self._seeds,
+            "findings": self._findings,
+            "at": time.time(),
+            "stop_reason": stop_reason,
+            "last_finding_seconds": confirmed[0]["seconds"] if confirmed else None,
+            "progress": asdict(progress),
+        }
+        write_json(self.store.folder, PROGRESS, page)
+
+
+def _batches_written(folder: Path) -> int:
+    """How many sync batches the instance in `folder` has written."""
+    count = read_json(folder, PROGRESS).get("parcels")
+    if not isinstance(count, int):
+        raise DamagedFile(f"{PROGRESS} is damaged: it does not say how many sync batches there are")
+    return count
+
+
+def _valid_and_solvable(target: Target, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) True where `inputs` (n, d) are valid and solvable."""
+    with blamed_on("the target that judges inputs"):
+        is_good = np.array(target.inputs.is_valid(inputs), np.bool_)
+        if target.solvable is not None and is_good.any():
+            is_good[is_good] = np.asarray(target.solvable(inputs[is_good]), np.bool_)
+    return is_good
