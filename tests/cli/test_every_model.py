@@ -24,7 +24,7 @@ def needing(package: str, target: str) -> object:
     ],
 )
 def test_shipped_model_crashes_and_is_filmed(cli, target):
-    limits = ["--max-findings", 1, "--max-execs", 100_000, "--max-time", "5m"]
+    limits = ["--max-findings", 1, "--max-execs", 100_000]
     code, out, _ = cli("fuzz", target, *limits, "--ui", "none", "--json", "-o", "c")
     assert code == 1, out
     code, out, _ = cli("replay", "c", 1, "--json")
