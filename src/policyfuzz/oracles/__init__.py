@@ -15,7 +15,8 @@ from policyfuzz.oracles.conditions import (
     Truncated,
 )
 from policyfuzz.oracles.defaults import DefaultOracle, NominalEpisodes, default_oracle
-from policyfuzz.oracles.language import canonical, info_keys, parse, resolved
+from policyfuzz.oracles.language import canonical, info_keys, resolved
+from policyfuzz.oracles.language import parse as parse_oracle
 
 __all__ = [
     "NONE",
@@ -41,6 +42,6 @@ __all__ = [
     "canonical",
     "default_oracle",
     "info_keys",
-    "parse",
+    "parse_oracle",
     "resolved",
 ]

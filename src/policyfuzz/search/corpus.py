@@ -108,13 +108,13 @@ class Corpus:
         return self._columns[name][: len(self)]
 
     def append(self, inputs: NDArray[np.float64], columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-        """Add entries `inputs` (m, d) with all of COLUMNS; return their numbers (m,)."""
+        """Add entries `inputs` (m, d); return their numbers (m,). Of COLUMNS, what is left out is zero."""
         start, end = len(self), len(self) + len(inputs)
         if end > len(self._inputs):
             self._reserve(max(end, 2 * len(self._inputs)))
         self._inputs[start:end] = inputs
         for name, values in self._columns.items():
-            values[start:end] = columns[name]
+            values[start:end] = columns.get(name, 0)
         self._size = end
         if self._tree is not None:
             self._tree.append(_weights(columns["energy"]))
