@@ -1,4 +1,4 @@
-"""The guides for people with a model: what they show works as it stands."""
+"""The guides: what they show works as it stands. BLOCKS in test_docs.py says what there is to run."""
 
 import os
 import re
@@ -62,6 +62,42 @@ def test_gymnasium_guide_runs_as_it_stands(tmp_path):
         assert result.returncode in (0, 1), f"{line}: {result.stderr}"
     check = python(tmp_path, "-m", "policyfuzz", *commands("gymnasium.md")[0], "--episodes", "20")
     assert blocks("gymnasium.md", "text")[0].splitlines()[1:] == check.stdout.splitlines()[1:8]
+    shipped = python(tmp_path, "-c", blocks("gymnasium.md", "python")[1])
+    assert "findings" in shipped.stdout, shipped.stderr
+
+
+def test_own_simulator_is_what_init_writes(tmp_path):
+    assert python(tmp_path, "-m", "policyfuzz", "init").returncode == 0
+    written, suite, _ = blocks("own-simulator.md", "python")
+    assert (tmp_path / "my_target.py").read_text() == written
+    (tmp_path / "test_my_target.py").write_text(suite)
+    tested = python(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_target.py")
+    assert "13 passed, 1 skipped" in tested.stdout, tested.stdout  # it does not render
+
+
+def test_simulator_of_many_episodes_is_healthy_and_can_be_fuzzed(tmp_path):
+    (tmp_path / "pendulum.py").write_text(blocks("own-simulator.md", "python")[2])
+    check = python(tmp_path, "-m", "policyfuzz", "check", "pendulum:make_target", "--thorough")
+    assert check.returncode == 0, check.stdout
+    arguments = ["fuzz", "pendulum:make_target", "--max-execs", "3000", "--ui", "none"]
+    assert python(tmp_path, "-m", "policyfuzz", *arguments).returncode == 1
+
+
+def test_notebook_runs_from_top_to_bottom(tmp_path):
+    pytest.importorskip("pandas", reason="the page shows a data frame")
+    text = "\n".join(blocks("python.md", "python"))
+    assert text.count('max_time="30s"') == 1
+    # as many episodes on any machine
+    result = python(tmp_path, "-c", text.replace('max_time="30s"', "max_execs=400"))
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "fall.gif").is_file()
+
+
+@pytest.mark.parametrize("page", ["oracles.md", "strategies.md"])
+def test_every_python_example_runs(tmp_path, page):
+    for block in blocks(page, "python"):
+        result = python(tmp_path, "-c", block)
+        assert result.returncode == 0, result.stderr
 
 
 def test_onnx_guide_finds_a_failure(tmp_path):
