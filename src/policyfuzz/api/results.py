@@ -5,7 +5,7 @@ import html
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import nan
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -94,42 +94,17 @@ class Shown:
         return f'<img src="data:image/{kind[1:]};base64,{data}">'
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What happened this time. It can be drawn, filmed and looked at step by step."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Replayed(Replay):
+    """A finding that was run again. It can be drawn, filmed and read step by step."""
 
-    replay: Replay
-    folder: Path  #: where pictures and films go unless told otherwise
+    folder: Path  #: where pictures and films go by default
 
-    @property
-    def crashes(self) -> bool:
-        """True if the oracle fired again."""
-        return self.replay.crashes
-
-    @property
-    def is_identical(self) -> bool:
-        """True if kind, step and return are those of the campaign, to the last bit."""
-        return self.replay.is_identical
-
-    @property
-    def kind(self) -> str | None:
-        """Kind of the crash, None where there is none."""
-        return self.replay.kind
-
-    @property
-    def crash_step(self) -> int | None:
-        """Step of the crash, None where there is none."""
-        return self.replay.crash_step
-
-    @property
-    def steps(self) -> int:
-        """Of the whole episode."""
-        return self.replay.steps
-
-    @property
-    def episode_return(self) -> float:
-        """Return of the whole episode."""
-        return self.replay.episode_return
+    @staticmethod
+    def of(outcome: Replay, folder: Path) -> "Replayed":
+        """`outcome`, of the campaign in `folder`."""
+        parts: dict[str, Any] = {part.name: getattr(outcome, part.name) for part in fields(outcome)}
+        return Replayed(**parts, folder=folder)
 
     def picture(self, path: str | os.PathLike[str] | None = None) -> Shown:
         """Draw the episode into the PNG file `path`."""
@@ -138,34 +113,33 @@ class Replayed:
         file = self._file(path, ".png")
         if file.suffix.lower() != ".png":
             raise UsageError(f"cannot draw into {file.name!r}", "name a file that ends in .png")
-        draw_replay(self.replay, file)
+        draw_replay(self, file)
         return Shown(file)
 
     def film(self, path: str | os.PathLike[str] | None = None) -> Shown:
         """Film the episode into `path`, an .mp4 or .gif file."""
         from policyfuzz.report.film import best_format, can_film, film_replay
 
-        if not can_film(self.replay.target):
+        if not can_film(self.target):
             raise UsageError(
-                f"target {self.replay.target.name} cannot be filmed",
+                f"target {self.target.name} cannot be filmed",
                 "its simulator has no render(row); of an environment, make it with render_mode='rgb_array'",
             )
         file = self._file(path, best_format())
-        film_replay(self.replay, file)
+        film_replay(self, file)
         return Shown(file)
 
     def recording(self) -> Recording:
         """Actions, signals and states of the episode, step by step."""
-        finding = self.replay.finding
-        return record(self.replay.target, finding.input, finding.case_seed)
+        return record(self.target, self.finding.input, self.finding.case_seed)
 
     def _file(self, path: str | os.PathLike[str] | None, ending: str) -> Path:
         if path is not None:
             return Path(path)
-        return self.folder / "findings" / f"{self.replay.finding.id}{ending}"
+        return self.folder / "findings" / f"{self.finding.id}{ending}"
 
     def __repr__(self) -> str:
-        number = self.replay.finding.id
+        number = self.finding.id
         if not self.crashes:
             return f"finding {number} does not crash: return {self.episode_return:.6g}"
         same = "exactly as recorded" if self.is_identical else "not as recorded"
@@ -231,8 +205,8 @@ class Result:
         """Run the finding of this number again."""
         found = self._campaign.finding(finding)
         if self.target is None:
-            return Replayed(replay(self._campaign, found, trust=self.trust), self.folder)
-        return Replayed(replay_on(self.target, found), self.folder)
+            return Replayed.of(replay(self._campaign, found, trust=self.trust), self.folder)
+        return Replayed.of(replay_on(self.target, found), self.folder)
 
     def _findings(self, status: str | None) -> Records[Finding]:
         """The findings of this `status`, None for all."""

@@ -54,12 +54,12 @@ def launch(
     """Run a campaign on `target` until its `budget` is spent or a listener stops it.
 
     A new campaign goes into `folder`, by default campaigns/TARGET-N. With `sync` it goes into that folder,
-    by default as TARGET-STRATEGY-SEED, and exchanges with the other instances there. `resume` continues the
-    campaign in `folder`, for which `policy` can be read beforehand by `stored_policy`. `policy` is the URI
-    that the target was loaded with, for targets that do not know their own.
+    by default as TARGET-STRATEGY-SEED, and exchanges cases with the other instances there. `resume`
+    continues the campaign in `folder`; `stored_policy` says beforehand which policy to load the target with.
+    `policy` is that URI, for targets that do not know their own.
 
-    A target that fails the health check is not searched unless by `force`; `discard_unhealthy` leaves no
-    campaign behind then.
+    A target that fails the health check is not searched; `force` searches it anyway. `discard_unhealthy`
+    then leaves no campaign behind.
     """
     options, executor = options or CampaignOptions(), executor or ExecutorChoice()
     if resume:

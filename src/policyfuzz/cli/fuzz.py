@@ -118,7 +118,7 @@ def command(
             for diagnosis in launched.bad_diagnoses:
                 click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
                 click.echo(f"  hint: {diagnosis.hint}", err=True)
-        click.echo("policyfuzz: nothing was searched; --force does all the same", err=True)
+        click.echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
     with suppress(BrokenPipeError):  # the exit code still says it
         campaign = CampaignReader(launched.folder)
         if is_json:
