@@ -11,14 +11,6 @@ from policyfuzz.store.records import Progress
 RIPPLE = "ripple:dimensions=3,probability=0.01"
 
 
-def test_share_is_that_of_the_nearest_limit():
-    done = Progress(seconds=10.0, executions=500, findings=1)
-    assert progress.budget_share(pf.Budget(seconds=100.0, executions=1000), done) == 0.5
-    assert progress.budget_share(pf.Budget(findings=1), done) == 1.0
-    assert progress.budget_share(pf.Budget(seconds=5.0), done) == 1.0
-    assert progress.budget_share(pf.Budget(), done) is None
-
-
 def test_line_tells_findings_episodes_and_speed():
     done = Progress(seconds=10.0, executions=50_000, findings=1200, distinct_findings=7)
     assert progress.progress_text(done) == "1,200 findings, 7 distinct, 50,000 episodes, 5,000/s"

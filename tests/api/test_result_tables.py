@@ -59,33 +59,61 @@ def test_failure_probability_is_that_of_the_random_draws(result):
     assert result.summary["failure_probability"]["low"] == estimate.low
 
 
-def test_findings_errors_and_history_are_data_frames(result):
+def test_status_is_a_value_and_never_part_of_a_query(result):
+    assert result.rows("it's") == []
+    assert result.rows("' OR '1'='1") == []
+
+
+def test_findings_errors_and_history_are_typed_records(result):
+    findings, errors, history = result.findings, result.errors, result.history
+    assert len(findings) == result.progress.findings
+    assert all(isinstance(one, pf.Finding) and one.kind == "ran" for one in findings)
+    assert [one.id for one in findings[:2]] == [findings[0].id, findings[1].id]
+    assert all(isinstance(one, pf.FailedEpisode) for one in errors)
+    assert len(errors) == result.progress.errors > 0
+    assert repr(history[-1]) == repr(result.progress)  # NaN equals nothing
+    assert findings.rows() == result.rows()
+
+
+def test_records_are_shown_as_a_table(result):
+    lines = repr(result.findings).splitlines()
+    assert lines[0] == f"{len(result.findings)} records"
+    assert lines[1].split()[:3] == ["id", "status", "is_distinct"]
+    assert lines[-1] == f"... {len(result.findings) - 10} more"
+    assert "ValueError: too fast" in repr(result.errors[:1])
+    assert "<td>red</td>" in result.findings._repr_html_()
+    assert repr(result.findings[:0]) == "0 records"
+
+
+def test_records_become_data_frames(result):
     pytest.importorskip("pandas", reason="the extra pandas")
-    assert len(result.findings) == result.progress.findings
-    assert result.findings.index.name == "id"
-    assert (result.findings["light"] == "red").all()
-    assert result.findings["is_distinct"].sum() == result.progress.distinct_findings
-    assert len(result.errors) == result.progress.errors > 0
-    assert result.errors["text"].str.endswith("ValueError: too fast").all()
-    assert (result.errors["input_kind"] > 9).all()
-    assert result.history["executions"].iloc[-1] == 300
+    findings, errors = result.findings.to_pandas(), result.errors.to_pandas()
+    assert len(findings) == result.progress.findings
+    assert findings.index.name == "id"
+    assert (findings["light"] == "red").all()
+    assert findings["is_distinct"].sum() == result.progress.distinct_findings
+    assert errors["text"].str.endswith("ValueError: too fast").all()
+    assert (errors["input_kind"] > 9).all()
+    assert result.history.to_pandas()["executions"].iloc[-1] == 300
 
 
 def test_frames_without_rows_have_their_columns():
     pytest.importorskip("pandas", reason="the extra pandas")
     nothing = pf.fuzz("ripple:probability=1e-9", max_execs=100)
     assert len(nothing.findings) == len(nothing.errors) == 0
-    assert {"kind", "return", *pf.load_target("ripple").inputs.names} <= set(nothing.findings.columns)
+    assert {"kind", "return", *pf.load_target("ripple").inputs.names} <= set(
+        nothing.findings.to_pandas().columns
+    )
     assert "<table>" not in nothing._repr_html_()
 
 
-def test_without_pandas_there_is_a_hint_and_there_are_rows(result, monkeypatch):
+def test_without_pandas_only_the_data_frame_is_missing(result, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "pandas"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pandas", None)
+    assert isinstance(result.findings[0], pf.Finding)
     with pytest.raises(MissingExtra, match=r"pip install 'policyfuzz\[pandas\]'"):
-        _ = result.findings
-    assert result.rows()
+        result.findings.to_pandas()
 
 
 def test_notebooks_show_a_table_with_the_first_findings(result):

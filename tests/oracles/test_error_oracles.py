@@ -1,7 +1,7 @@
 import pytest
 
 from policyfuzz.core.interfaces import ENDLESS, NUMBERS, RAISED, STATE, EpisodeError
-from policyfuzz.oracles import NONE, Below, NotANumber, Raised, parse
+from policyfuzz.oracles import NONE, Below, NotANumber, Raised, parse_oracle
 
 OTHERS = (
     "terminated",
@@ -48,7 +48,7 @@ def test_nan_is_found_at_its_step(failed):
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_other_oracles_are_silent_on_episodes_that_an_error_ended(failed, text):
-    assert not parse(text).judge(failed).crashed[:4].any()
+    assert not parse_oracle(text).judge(failed).crashed[:4].any()
 
 
 def test_a_threshold_is_silent_on_episodes_that_an_error_ended(failed):
@@ -56,7 +56,7 @@ def test_a_threshold_is_silent_on_episodes_that_an_error_ended(failed):
 
 
 def test_errors_and_crashes_can_be_looked_for_at_once(failed):
-    oracle = parse("exception | nan | terminated")
+    oracle = parse_oracle("exception | nan | terminated")
     assert [oracle.kinds[kind] for kind in oracle.judge(failed).kinds[[0, 1, 4]]] == [
         "exception",
         "NaN",

@@ -21,7 +21,7 @@ from policyfuzz.oracles import (
     canonical,
     info_keys,
     looks_at,
-    parse,
+    parse_oracle,
     resolved,
 )
 
@@ -78,14 +78,14 @@ texts = st.recursive(atoms, larger, max_leaves=8)
     ],
 )
 def test_a_text_stands_for_its_oracle(text, oracle):
-    assert parse(text) == oracle
+    assert parse_oracle(text) == oracle
 
 
 def test_and_binds_tighter_than_or():
     a, b, c = Terminated(), NotANumber(), Raised()
-    assert parse("terminated | nan & exception") == AnyOf(a, AllOf(b, c))
-    assert parse("terminated & nan | exception") == AnyOf(AllOf(a, b), c)
-    assert parse("(terminated | nan) & exception") == AllOf(AnyOf(a, b), c)
+    assert parse_oracle("terminated | nan & exception") == AnyOf(a, AllOf(b, c))
+    assert parse_oracle("terminated & nan | exception") == AnyOf(AllOf(a, b), c)
+    assert parse_oracle("(terminated | nan) & exception") == AllOf(AnyOf(a, b), c)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_there_is_one_way_to_write_it(text, short):
 @given(texts)
 def test_the_canonical_text_means_the_same_and_stays_as_it_is(text):
     short = canonical(text)
-    assert parse(short) == parse(text)
+    assert parse_oracle(short) == parse_oracle(text)
     assert canonical(short) == short
     assert not set(short) & set(",:")
 
@@ -120,7 +120,7 @@ def test_the_canonical_text_means_the_same_and_stays_as_it_is(text):
 @given(seeds, texts, texts)
 def test_composition_keeps_its_laws(random_episodes, seed, one, two):
     batch = random_episodes(seed)
-    first, second = parse(one), parse(two)
+    first, second = parse_oracle(one), parse_oracle(two)
     either, both = first | second, first & second
     crashed = first.judge(batch).crashed, second.judge(batch).crashed
     np.testing.assert_array_equal(either.judge(batch).crashed, crashed[0] | crashed[1])
@@ -136,7 +136,9 @@ def test_what_is_behind_the_end_never_matters(
     random_episodes, with_padding, seed, text, value, further_steps
 ):
     batch = random_episodes(seed)
-    plain, padded = (parse(text).judge(each) for each in (batch, with_padding(batch, value, further_steps)))
+    plain, padded = (
+        parse_oracle(text).judge(each) for each in (batch, with_padding(batch, value, further_steps))
+    )
     np.testing.assert_array_equal(plain.kinds, padded.kinds)
     np.testing.assert_array_equal(plain.steps, padded.steps)
     fired = plain.crashed
@@ -151,7 +153,7 @@ def test_what_is_behind_the_end_never_matters(
 def test_any_text_is_read_or_refused_with_a_place(text):
     refused = ""
     try:
-        parse(text)
+        parse_oracle(text)
     except UsageError as error:
         refused = error.message
     assert not refused or "^" in refused or "nominal returns" in refused
@@ -172,7 +174,7 @@ def test_a_quantile_is_filled_in(share):
         return -12.25
 
     assert resolved(f"terminated|return < {share}", quantile) == "terminated | return<-12.25"
-    assert parse(f"return<{share}", quantile) == Return("<", -12.25)
+    assert parse_oracle(f"return<{share}", quantile) == Return("<", -12.25)
     assert asked == [0.05, 0.05]
 
 
@@ -186,15 +188,15 @@ def test_nominal_episodes_are_not_asked_for_where_there_is_no_quantile():
 
 def test_a_quantile_without_nominal_episodes_is_refused():
     with pytest.raises(UsageError, match=r"quantile \(q0.05\) of nominal returns"):
-        parse("return<q5%")
+        parse_oracle("return<q5%")
     with pytest.raises(UsageError, match="finite"):
-        parse("return<q5%", lambda share: np.nan)
+        parse_oracle("return<q5%", lambda share: np.nan)
 
 
 @some_examples
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_resolved_text_holds_the_exact_number(number):
-    assert parse(resolved("return<q5%", lambda share: number)) == Return("<", number)
+    assert parse_oracle(resolved("return<q5%", lambda share: number)) == Return("<", number)
 
 
 @pytest.mark.parametrize(

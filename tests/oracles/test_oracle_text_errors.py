@@ -1,7 +1,7 @@
 import pytest
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.oracles import parse
+from policyfuzz.oracles import parse_oracle
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ from policyfuzz.oracles import parse
 )
 def test_an_error_points_at_the_place_and_says_what_was_expected(text, place, what, hint):
     with pytest.raises(UsageError) as caught:
-        parse(text)
+        parse_oracle(text)
     message, line, mark = caught.value.message.split("\n")
     assert what in message
     assert (line, mark) == (f"  {text}", f"  {place}")
@@ -52,7 +52,7 @@ def test_an_error_points_at_the_place_and_says_what_was_expected(text, place, wh
 
 def test_the_place_is_right_where_the_text_has_several_lines():
     with pytest.raises(UsageError) as caught:
-        parse("nan |\n\tterminatd")
+        parse_oracle("nan |\n\tterminatd")
     _, line, mark = caught.value.message.split("\n")
     assert line == "  nan |  terminatd"
     assert mark.index("^") == line.index("terminatd")

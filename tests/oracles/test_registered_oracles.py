@@ -3,7 +3,16 @@ import sys
 import pytest
 
 from policyfuzz.core.errors import TargetCodeError, UsageError
-from policyfuzz.oracles import AnyOf, InfoTrue, Terminated, WithKind, canonical, info_keys, looks_at, parse
+from policyfuzz.oracles import (
+    AnyOf,
+    InfoTrue,
+    Terminated,
+    WithKind,
+    canonical,
+    info_keys,
+    looks_at,
+    parse_oracle,
+)
 
 MODULE = """
 from policyfuzz.oracles import InfoTrue, Reward
@@ -46,7 +55,7 @@ def package(tmp_path, monkeypatch):
 
 
 def test_an_oracle_of_a_package_is_a_word_like_any_other(package):
-    oracle = parse("terminated | jerky as rough")
+    oracle = parse_oracle("terminated | jerky as rough")
     assert isinstance(oracle, AnyOf)
     assert oracle.first == Terminated()
     assert isinstance(oracle.second, WithKind)
@@ -56,7 +65,7 @@ def test_an_oracle_of_a_package_is_a_word_like_any_other(package):
 
 
 def test_an_oracle_of_a_package_can_be_an_object(package):
-    assert parse("ready").kinds == ("reward below -5",)
+    assert parse_oracle("ready").kinds == ("reward below -5",)
 
 
 def test_an_oracle_of_a_package_says_which_keys_it_needs(package):
@@ -65,25 +74,25 @@ def test_an_oracle_of_a_package_says_which_keys_it_needs(package):
 
 def test_names_of_packages_are_suggested(package):
     with pytest.raises(UsageError, match="unknown word 'jerkey'") as caught:
-        parse("jerkey")
+        parse_oracle("jerkey")
     assert caught.value.hint == "did you mean 'jerky'?"
 
 
 @pytest.mark.parametrize(("name", "what"), [("broken", "no licence"), ("gone", "gone")])
 def test_code_of_a_package_that_fails_is_named(package, name, what):
     with pytest.raises(TargetCodeError, match=f"the code of oracle {name} raised .*{what}"):
-        parse(name)
+        parse_oracle(name)
 
 
 def test_something_that_is_no_oracle_is_refused(package):
     with pytest.raises(UsageError, match=r"oracle nothing \(smooth_driving:nothing\) is int"):
-        parse("nothing")
+        parse_oracle("nothing")
 
 
 def test_a_name_that_two_packages_use_is_refused(package):
     package("rough_driving", {"jerky": "Jerk"})
     with pytest.raises(UsageError, match=r"several .* jerky: rough_driving:Jerk, smooth_driving:Jerk"):
-        parse("jerky")
+        parse_oracle("jerky")
 
 
 def test_a_word_of_a_package_looks_at_the_keys_of_info_it_asks_for(package):

@@ -16,16 +16,6 @@ from policyfuzz.store.records import Progress
 _INTERVAL_SECONDS = 0.2
 
 
-def budget_share(budget: Budget, progress: Progress) -> float | None:
-    """How much of `budget` is spent, from 0 to 1, by the limit that is nearest; None without a limit."""
-    pairs = (
-        (progress.seconds, budget.seconds),
-        (progress.executions, budget.executions),
-        (progress.findings, budget.findings),
-    )
-    return max((min(done / limit, 1.0) for done, limit in pairs if limit is not None), default=None)
-
-
 def progress_text(progress: Progress) -> str:
     """What there is to tell, in one line."""
     said = f"{progress.findings:,} findings, {progress.distinct_findings:,} distinct"
@@ -68,7 +58,7 @@ def _terminal_bar() -> Iterator[Listener]:
             if isinstance(event, Started):
                 budget = event.budget
             elif isinstance(event, BatchDone):
-                share = budget_share(budget, event.progress)
+                share = budget.share_spent(event.progress)
                 total = None if share is None else 1.0
                 bar.update(
                     task, total=total, completed=share or 0.0, description=progress_text(event.progress)
@@ -96,7 +86,7 @@ class _NotebookBar:
     def _show(self, progress: Progress, text: str) -> None:
         notebook: Any = importlib.import_module("IPython.display")
         self._last = time.monotonic()
-        share = budget_share(self._budget, progress)
+        share = self._budget.share_spent(progress)
         value = "" if share is None else f' value="{share:.3f}"'
         bar = f'<progress max="1"{value} style="width:16em"></progress>'
         picture = notebook.HTML(f"{bar} {html.escape(text)}")

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
-from policyfuzz.campaign.health import ENOUGH, REPLAYS, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.sync.queue import ImportQueue, import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
@@ -31,15 +31,15 @@ from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.records import CONFIRMED, NEW, BatchRecord, FailedEpisode, Finding, Progress, Verdict
 from policyfuzz.store.writer import CampaignWriter
 
-#: Seconds, or share of the time limit, for what is in flight when that is reached.
-_GRACE_SECONDS, _GRACE = 2.0, 0.05
-#: Seconds without a worker after which the user is told.
-_TELL_AFTER = 10.0
+#: Seconds, or share of the time limit, that episodes in flight get after the limit.
+_GRACE_SECONDS, _GRACE_SHARE = 2.0, 0.05
+#: Seconds without a worker after which the user hears of it.
+_WAITING_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class Campaign:
-    """A campaign that is being run: everything between ask and store.
+    """A running campaign: everything between ask and store.
 
     The search sees results in the order of its questions, `config.window` batches later, whatever
     runs them; so the findings depend on the configuration alone.
@@ -49,7 +49,7 @@ class Campaign:
     store: CampaignWriter
     budget: Budget
     listener: Listener = lambda _event: None
-    accept_unhealthy: bool = False  #: go on although the health check failed
+    accept_unhealthy: bool = False  #: continue although the health check failed
     make_executor: MakeExecutor = InlineExecutor
     make_runner: MakeRunner = Runner  #: for the few episodes of further health checks
     synchronizer: Synchronizer | None = None  #: imports from other instances; None: nothing depends on them
@@ -62,7 +62,9 @@ class Campaign:
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
-    bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)  #: what the start was told
+    bad_diagnoses: list[Diagnosis] = field(
+        init=False, default_factory=list
+    )  #: of the health check: warnings and worse
 
     def __post_init__(self) -> None:
         config, space = self.store.config, self.target.inputs
@@ -77,7 +79,7 @@ class Campaign:
         return self._tracker.progress
 
     def run(self) -> StopReason:
-        """Go on until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
+        """Run until the budget is spent; Ctrl-C stops at once, and all finished batches are saved."""
         self._tracker = ProgressTracker(self.store.progress(), self.target.oracle.kinds)
         self._executor = self.make_executor(self.target, self._clock)
         try:
@@ -134,10 +136,10 @@ class Campaign:
             reason = reason or self.budget.spent(self.progress)
 
     def _time_left(self) -> float | None:
-        """Seconds until even what is in flight had better be left; None where time does not matter."""
+        """Seconds until episodes in flight are abandoned; None without a time limit."""
         if self.budget.seconds is None:
             return None
-        grace = max(_GRACE_SECONDS, _GRACE * self.budget.seconds)
+        grace = max(_GRACE_SECONDS, _GRACE_SHARE * self.budget.seconds)
         return max(0.0, self.budget.seconds + grace - self._tracker.seconds)
 
     def _sync(self, reason: StopReason | None = None) -> None:
@@ -172,8 +174,8 @@ class Campaign:
         """Run the first batch, which is all samples. False, and nothing is stored, if it is unhealthy."""
         limit = self.budget.executions
         replays = REPLAYS if limit is None else min(REPLAYS, limit // 4)
-        # small batches alone would not tell a policy that always crashes from one that may
-        room = self.budget.room(max(self.store.config.batch_size, ENOUGH), replays, 0, 0)
+        # a small batch cannot tell a policy that always crashes from one that sometimes does
+        room = self.budget.room(max(self.store.config.batch_size, MIN_FIRST_EPISODES), replays, 0, 0)
         cases = self._fuzzer.ask(room)
         nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
         diagnoses = examine(self.target, nominal, self.make_runner)
@@ -192,11 +194,11 @@ class Campaign:
         return self._collect(self._time_left())
 
     def _collect(self, seconds: float | None) -> Executions:
-        """What came of the oldest batch in flight; says so where there is nobody to run it."""
+        """Results of the oldest batch in flight; emits `Waiting` while no worker can run it."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         while True:
             try:
-                return self._executor.collect(min(_TELL_AFTER, max(0.0, end - time.monotonic())))
+                return self._executor.collect(min(_WAITING_SECONDS, max(0.0, end - time.monotonic())))
             except TimeIsUp:
                 if time.monotonic() >= end:
                     raise

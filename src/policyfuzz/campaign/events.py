@@ -11,58 +11,47 @@ from policyfuzz.store.records import FailedEpisode, Finding, Progress
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The campaign begins, or goes on."""
+    """The campaign starts or resumes."""
 
     config: CampaignConfig
     budget: Budget
     folder: str
     progress: Progress  #: what earlier parts have done
-    workers: int = 1  #: that were asked for
-
-    @property
-    def advice(self) -> str:
-        """What the user had better know about so many workers; mostly nothing."""
-        in_flight = self.config.batch_size * self.config.window
-        if self.workers == 1 or in_flight >= 2 * self.workers:
-            return ""
-        return (
-            f"{in_flight} episodes are in flight, too few to keep {self.workers} workers busy;"
-            " a larger --batch or --window helps, and is another campaign"
-        )
+    workers: int = 1  #: requested
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The nominal episodes have been looked at."""
+    """The health check has examined the nominal episodes."""
 
     diagnoses: list[Diagnosis]
 
 
 @dataclass(frozen=True, slots=True)
 class BatchDone:
-    """A batch has been run, learnt and stored."""
+    """A batch has been run, learnt from and stored."""
 
     progress: Progress
     findings: list[Finding]  #: new ones
-    failed: list[FailedEpisode]  #: what could not be run to its end
+    failed: list[FailedEpisode]  #: episodes that could not be run to their end
 
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """The other instances have been looked at."""
+    """The instances have exchanged cases."""
 
-    peers: list[str]  #: names of those that something is exchanged with
+    peers: list[str]  #: names of the instances that it exchanges with
     shown: int  #: cases of this campaign that they can take from now on
     received: int  #: cases of theirs that wait to be run here
-    left_out: int  #: older cases that were more than there is room for
-    troubles: list[str]  #: what is wrong with some of them, each told once
+    left_out: int  #: older cases for which there was no room
+    troubles: list[str]  #: what is wrong with some instances, each reported once
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """There is work and nobody to do it: workers are starting, or a cluster has no room for them."""
+    """No worker is ready to run the work: they are starting, or a cluster has no room for them."""
 
-    workers: int  #: that were asked for
+    workers: int  #: requested
 
     def __str__(self) -> str:
         return f"waiting for workers: none of {self.workers} is ready yet"
@@ -78,3 +67,7 @@ class Stopped:
 
 Event = Started | Examined | BatchDone | Exchanged | Waiting | Stopped
 Listener = Callable[[Event], None]
+
+
+class Stop(Exception):
+    """Raised by a listener: the campaign ends after this batch and keeps everything it found."""

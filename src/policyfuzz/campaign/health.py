@@ -1,4 +1,4 @@
-"""Is this target worth fuzzing? Looks at nominal episodes before the search starts."""
+"""Is this target worth fuzzing? Examines nominal episodes before the search starts."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -14,23 +14,23 @@ from policyfuzz.search.strategies import make_fuzzer
 
 #: Episodes that are run twice.
 REPLAYS = 8
-#: Crash rate of random inputs above which the oracle says nothing about the policy.
-_ALWAYS = 0.95
-#: Episodes that a campaign begins with at least, and below which even a rate of one says too little.
-ENOUGH, _FEWEST = 20, 10
-#: Episodes, and seconds after which no more are begun, where the user leaves their number to us.
-_MANY, _PATIENCE_SECONDS = 1000, 20.0
+#: Episodes that a campaign begins with at least: fewer say too little about rare crashes.
+MIN_FIRST_EPISODES = 20
+#: Episodes that `check` runs by default, and seconds after which it begins no more of them.
+_CHECKED_EPISODES, _CHECK_SECONDS = 1000, 20.0
+#: Crash rate of random inputs above which the oracle says nothing about the policy, if so many were run.
+_UNHEALTHY_CRASH_RATE, _MIN_FOR_CRASH_RATE = 0.95, 10
 #: Share of episodes that cannot be run above which a campaign makes no sense.
-_MOST_ERRORS = 0.5
+_UNHEALTHY_ERROR_SHARE = 0.5
 #: Share of valid and solvable draws below which the search wastes most of its time.
 _LOW_VALID_RATE = 0.05
 #: Episodes per second below which a user should know what to expect.
-_SLOW = 1.0
+_SLOW_RATE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Nominal:
-    """What was seen of nominal episodes."""
+    """Nominal episodes and what was measured while they ran."""
 
     executions: Executions
     replayed: Executions  #: the first few once more, with other neighbours
@@ -57,10 +57,10 @@ def check_target(
 ) -> list[Diagnosis]:
     """Diagnoses of `target` from random episodes, without a campaign. `track` may show the progress.
 
-    Without a number of `episodes`, it is as many as can be run in a short time.
+    Without a number of `episodes`, it runs as many as fit into a short time.
     """
     fuzzer, runner = make_fuzzer("random", target, seed=seed), make_runner(target)
-    cases = fuzzer.ask(episodes or _MANY)
+    cases = fuzzer.ask(episodes or _CHECKED_EPISODES)
     runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
     started = time.perf_counter()
 
@@ -70,7 +70,7 @@ def check_target(
         done = []
         for part in track(parts):
             done.append(runner(part.inputs, part.seeds))
-            if episodes is None and time.perf_counter() - started > _PATIENCE_SECONDS:
+            if episodes is None and time.perf_counter() - started > _CHECK_SECONDS:
                 break
         return concatenate(done)
 
@@ -78,7 +78,7 @@ def check_target(
 
 
 def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) -> list[Diagnosis]:
-    """All diagnoses, good ones included; `make_runner` runs what further checks want to see."""
+    """All diagnoses, good ones included; `make_runner` runs the episodes of further checks."""
     sound = nominal.executions[nominal.executions.sound]
     diagnoses = [
         _errors(nominal.executions),
@@ -93,7 +93,7 @@ def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) 
 
 
 def is_unhealthy(diagnoses: list[Diagnosis]) -> bool:
-    """True where a diagnosis forbids the search."""
+    """True if a diagnosis forbids the search."""
     return any(diagnosis.level is Level.UNHEALTHY for diagnosis in diagnoses)
 
 
@@ -103,7 +103,7 @@ def _errors(executions: Executions) -> Diagnosis:
         return Diagnosis("errors", Level.GOOD, f"all of {count} random episodes could be run")
     share, first = len(errors) / count, errors[0]
     message = f"{share:.1%} of {count} random episodes end in an error, such as: {first.summary}"
-    level = Level.UNHEALTHY if share > _MOST_ERRORS else Level.WARNING
+    level = Level.UNHEALTHY if share > _UNHEALTHY_ERROR_SHARE else Level.WARNING
     hints = {
         STATE: "the environment does not start where it is told to; choose another way with --input seed",
         ENDLESS: "say how many steps an episode has at most: --horizon N",
@@ -148,7 +148,7 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
 def _oracle(executions: Executions) -> Diagnosis:
     rate = float(executions.crashed.mean())
     count = len(executions)
-    if rate > _ALWAYS and count >= _FEWEST:
+    if rate > _UNHEALTHY_CRASH_RATE and count >= _MIN_FOR_CRASH_RATE:
         return Diagnosis(
             "oracle",
             Level.UNHEALTHY,
@@ -156,7 +156,7 @@ def _oracle(executions: Executions) -> Diagnosis:
             "the policy does not do its task (wrong weights? missing normalisation?) or the oracle is wrong",
         )
     if rate == 0:
-        rare = ": crashes are rare" if count >= ENOUGH else ""
+        rare = ": crashes are rare" if count >= MIN_FIRST_EPISODES else ""
         return Diagnosis("oracle", Level.GOOD, f"none of {count} random episodes crashes{rare}")
     return Diagnosis("oracle", Level.GOOD, f"{rate:.2%} of {count} random episodes crash")
 
@@ -188,7 +188,7 @@ def _draws(valid_rate: float) -> Diagnosis:
 
 def _speed(count: int, seconds: float) -> Diagnosis:
     rate = count / max(seconds, 1e-9)
-    if rate >= _SLOW:
+    if rate >= _SLOW_RATE:
         return Diagnosis("speed", Level.GOOD, f"{rate:,.0f} episodes per second")
     return Diagnosis(
         "speed",

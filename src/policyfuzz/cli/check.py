@@ -106,7 +106,7 @@ def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:
 def _conformance(
     request: Request, seed: int, track: Callable[[list[str]], Iterable[str]]
 ) -> list["Diagnosis"]:
-    """What each of the conformance checks has to say."""
+    """The results of the conformance checks."""
     from policyfuzz.conformance.checks import CHECKS
     from policyfuzz.conformance.subject import Subject, Violation
     from policyfuzz.core.errors import TargetCodeError
@@ -117,9 +117,10 @@ def _conformance(
     for name in track(list(CHECKS)):
         claim = " ".join((CHECKS[name].__doc__ or name).split()).rstrip(".")
         try:
-            nothing = CHECKS[name](subject)
-            said = f"nothing to check, {nothing}: {claim}" if nothing else claim
-            diagnoses.append(Diagnosis("conformance", Level.WARNING if nothing else Level.GOOD, said))
+            why_skipped = CHECKS[name](subject)
+            message = f"nothing to check, {why_skipped}: {claim}" if why_skipped else claim
+            level = Level.WARNING if why_skipped else Level.GOOD
+            diagnoses.append(Diagnosis("conformance", level, message))
         except (Violation, TargetCodeError) as error:
             diagnoses.append(Diagnosis("conformance", Level.UNHEALTHY, error.message, error.hint))
     return diagnoses

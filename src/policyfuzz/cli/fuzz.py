@@ -2,18 +2,24 @@
 
 import signal
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from policyfuzz.cli.options import DURATION, FOLDER, Request, as_json, asks_for_target, asks_for_workers
+from policyfuzz.cli.options import (
+    DURATION,
+    FOLDER,
+    Request,
+    as_json,
+    asks_for_target,
+    asks_for_workers,
+    campaign_options,
+)
+from policyfuzz.core.settings import CampaignOptions
 
 if TYPE_CHECKING:
-    from policyfuzz.core.target import MakeRunner, Target
     from policyfuzz.execution.choice import ExecutorChoice
-    from policyfuzz.store.writer import CampaignWriter
 
 EPILOG = """\
 \b
@@ -36,12 +42,12 @@ the number of workers."""
 
 @click.command(epilog=EPILOG)
 @asks_for_target
-@click.option("--strategy", help="How to search: portfolio (default), mdpfuzz, reward or random.")
+@campaign_options("strategy")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
 @click.option("--max-findings", type=int, help="Stop once at least this many findings are confirmed.")
 @asks_for_workers
-@click.option("-s", "--seed", type=int, help="Of all randomness of the search.  [default: 0]")
+@campaign_options("seed")
 @click.option("-o", "--out", type=FOLDER, help="Campaign folder.  [default: campaigns/TARGET-N]")
 @click.option(
     "--sync",
@@ -60,15 +66,9 @@ the number of workers."""
 )
 @as_json
 @click.option("--force", is_flag=True, help="Go on although the health check failed.")
-@click.option("--batch", type=int, help="Episodes per batch.  [default: the target's]")
-@click.option("--window", type=int, help="Batches in flight; more for many workers.  [default: 2]")
-@click.option("--samples", type=int, help="Random inputs before the first mutant.  [default: the target's]")
-@click.option("--sensitivity", help="Energy of kept mutants: lineage (default) or exact.")
-@click.option("--quantile", type=float, help="Share of state sequences called fresh.  [default: 0.05]")
-@click.option("--tau", type=float, help="Fixed freshness threshold instead: a log-density per state.")
-@click.option("--gamma", type=float, help="Forget learnt sequences at this rate (paper: 0.01).  [default: 0]")
-@click.option("--components", type=int, help="Gaussians per mixture.  [default: 10]")
-@click.option("--radius", type=float, help="Findings nearer than this are not distinct.  [default: 0.01]")
+@campaign_options(
+    "batch", "window", "samples", "sensitivity", "quantile", "tau", "gamma", "components", "radius"
+)
 def command(
     request: Request,
     executor: "ExecutorChoice",
@@ -89,80 +89,41 @@ def command(
     FILE.py:function of your own.
     """
     from policyfuzz.campaign.budget import Budget, StopReason
-    from policyfuzz.campaign.engine import Campaign
-    from policyfuzz.campaign.sync.synchronizer import Synchronizer
+    from policyfuzz.campaign.launch import launch, stored_policy
     from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.listeners import make_listener
+    from policyfuzz.cli.screen import make_listener
     from policyfuzz.cli.summary import print_summary
     from policyfuzz.report.tables import totals
-
-    budget = Budget(max_time, max_execs, max_findings)
-    loaded, store = (_resume if resume else _start)(request, executor.make_runner, out, sync, chosen)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        campaign = Campaign(
-            loaded,
-            store,
-            budget,
-            accept_unhealthy=force,
-            make_executor=executor.make_executor,
-            make_runner=executor.make_runner,
-        )
-        campaign.synchronizer = Synchronizer(store, loaded) if sync else None
-        with make_listener(ui) as campaign.listener:
-            reason = campaign.run()
-        if reason is StopReason.UNHEALTHY and ui != "plain":  # which has told it already
-            for diagnosis in campaign.bad_diagnoses:
-                click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
-                click.echo(f"  hint: {diagnosis.hint}", err=True)
-        if reason is StopReason.UNHEALTHY:
-            click.echo("policyfuzz: nothing was searched; --force does all the same", err=True)
-        with suppress(BrokenPipeError):  # the exit code tells it too
-            if is_json:
-                print_json(totals(store, campaign.progress, reason.value))
-            else:
-                print_summary(results(), store, campaign.progress, reason.value)
-    finally:
-        store.close_or_discard()
-    codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}
-    return codes.get(reason, 1 if campaign.progress.findings else 0)
-
-
-def _start(
-    request: Request, make_runner: "MakeRunner", out: Path | None, sync: Path | None, chosen: dict[str, Any]
-) -> tuple["Target", "CampaignWriter"]:
-    """The target, and the store of a new campaign."""
-    from policyfuzz.api.instances import new_instance
-    from policyfuzz.api.stores import new_store
-
-    target = request.load(make_runner)
-    if sync is not None:
-        return target, new_instance(target, request.policy, sync, out, chosen)
-    return target, new_store(target, request.policy, out or _next_folder(target.name), chosen)
-
-
-def _resume(
-    request: Request, make_runner: "MakeRunner", out: Path | None, sync: Path | None, chosen: dict[str, Any]
-) -> tuple["Target", "CampaignWriter"]:
-    """The target, and the store of the campaign to go on with."""
-    from policyfuzz.api.instances import instance_folder
-    from policyfuzz.api.stores import resumed_store
-    from policyfuzz.core.errors import UsageError
     from policyfuzz.store.reader import CampaignReader
 
-    if out is None:
-        raise UsageError("--resume needs to know which campaign", hint="give its folder with -o")
-    out = out if sync is None else instance_folder(sync, out)
-    request = replace(request, policy=request.policy or CampaignReader(out).config.policy)
-    target = request.load(make_runner)
-    return target, resumed_store(target, request.policy, out, chosen)
-
-
-def _next_folder(target: str) -> Path:
-    """The first free folder campaigns/TARGET-N."""
-    from policyfuzz.api.instances import folder_name
-
-    name = folder_name(target)
-    taken = {path.name for path in Path("campaigns").glob(f"{name}-*")}
-    number = next(number for number in range(1, len(taken) + 2) if f"{name}-{number}" not in taken)
-    return Path("campaigns") / f"{name}-{number}"
+    budget = Budget(max_time, max_execs, max_findings)
+    policy = request.policy or (stored_policy(out, sync) if resume else None)
+    target = request.load(executor.make_runner, policy)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with make_listener(ui) as listener:
+        launched = launch(
+            target,
+            budget,
+            CampaignOptions(**chosen),
+            policy=policy,
+            folder=out,
+            sync=sync,
+            resume=resume,
+            executor=executor,
+            listeners=(listener,),
+            force=force,
+        )
+    if launched.reason is StopReason.UNHEALTHY:
+        if ui != "plain":  # which has printed them already
+            for diagnosis in launched.bad_diagnoses:
+                click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
+                click.echo(f"  hint: {diagnosis.hint}", err=True)
+        click.echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
+    with suppress(BrokenPipeError):  # the exit code still says it
+        campaign = CampaignReader(launched.folder)
+        if is_json:
+            print_json(totals(campaign, launched.progress, launched.reason.value))
+        else:
+            print_summary(results(), campaign, launched.progress, launched.reason.value)
+    codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}
+    return codes.get(launched.reason, 1 if launched.progress.findings else 0)

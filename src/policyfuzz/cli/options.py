@@ -1,14 +1,15 @@
 """Option types that several verbs share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import click
 
 from policyfuzz.core.errors import UsageError
+from policyfuzz.core.settings import CampaignOptions
 
 if TYPE_CHECKING:
     from policyfuzz.core.target import MakeRunner, Target
@@ -20,7 +21,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from policyfuzz.api.durations import seconds_of
+        from policyfuzz.campaign.budget import seconds_of
 
         try:
             return seconds_of(str(value)) or 0.0
@@ -74,11 +75,14 @@ class Request:
     policy: str | None
     trust: bool
 
-    def load(self, make_runner: "MakeRunner") -> "Target":
-        """The target itself; `make_runner` runs the few episodes from which a default oracle is chosen."""
+    def load(self, make_runner: "MakeRunner", policy: str | None = None) -> "Target":
+        """The target, with its policy or with `policy`.
+
+        `make_runner` runs the few episodes from which a default oracle is chosen.
+        """
         from policyfuzz.targets.registry import load_target
 
-        return load_target(self.name, self.policy, self.trust, make_runner)
+        return load_target(self.name, policy or self.policy, self.trust, make_runner)
 
 
 def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
@@ -131,6 +135,21 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
     for decorate in reversed(decorators):
         asked = decorate(asked)
     return asked
+
+
+def campaign_options(*names: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the options of `CampaignOptions` with these `names`."""
+    types = get_type_hints(CampaignOptions)
+    known = {option.name: option for option in fields(CampaignOptions)}
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        for name in reversed(names):
+            flags = (f"--{name}",) if name != "seed" else ("-s", "--seed")
+            kind = get_args(types[name])[0]  # of int | None, for example
+            command = click.option(*flags, type=kind, help=known[name].metadata["description"])(command)
+        return command
+
+    return decorate
 
 
 def format_rate(per_second: float) -> str:

@@ -1,8 +1,11 @@
-"""The live screen of a campaign."""
+"""What a terminal shows of a running campaign: a live screen, a plain line now and then, or nothing."""
 
 import math
+import sys
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -13,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.campaign.budget import Budget
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Started, Waiting
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Listener, Started, Waiting
+from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
 from policyfuzz.core.settings import CampaignConfig
@@ -21,10 +25,12 @@ from policyfuzz.core.target import Diagnosis, Level
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.records import Finding, Progress
 
-#: Seconds between two redraws.
-_REDRAW = 0.25
+#: Seconds between two plain lines.
+_PLAIN_INTERVAL_SECONDS = 5.0
+#: Seconds between two redraws of the screen.
+_REDRAW_SECONDS = 0.25
 #: Seconds over which the current speed is taken.
-_SPEED_WINDOW = 5.0
+_SPEED_WINDOW_SECONDS = 5.0
 _STYLES = {Level.GOOD: "green", Level.WARNING: "yellow", Level.UNHEALTHY: "bold red"}
 _ACTIVITY_STYLES = {
     "simulate": "green",
@@ -33,6 +39,62 @@ _ACTIVITY_STYLES = {
     "search": "blue",
     "store": "yellow",
 }
+
+
+@contextmanager
+def make_listener(ui: str) -> Iterator[Listener]:
+    """The listener for `ui`: auto, screen, plain or none."""
+    if ui == "auto":
+        ui = "screen" if sys.stderr.isatty() else "plain"
+    if ui == "none":
+        yield lambda _event: None
+    elif ui == "plain":
+        yield PlainLines(talk())
+    else:
+        with Screen(talk()) as screen:
+            yield screen
+
+
+class PlainLines:
+    """One line every few seconds, for logs."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last = 0.0
+
+    def __call__(self, event: Event) -> None:
+        """Print what is worth a line."""
+        if isinstance(event, Started):
+            self._print(f"campaign {event.folder}: {event.config.target}, strategy {event.config.strategy}")
+            if note := _too_many_workers(event):
+                self._print(f"note: {note}")
+            self._last = time.monotonic()
+        elif isinstance(event, Waiting):
+            self._print(str(event))
+        elif isinstance(event, Examined):
+            for diagnosis in event.diagnoses:
+                if diagnosis.level is not Level.GOOD:
+                    self._print(f"{diagnosis.level}: {diagnosis.message}; {diagnosis.hint}")
+        elif isinstance(event, Exchanged):
+            for trouble in event.troubles:
+                self._print(f"instance {trouble}")
+        elif isinstance(event, BatchDone) and time.monotonic() - self._last >= _PLAIN_INTERVAL_SECONDS:
+            self._last = time.monotonic()
+            progress = event.progress
+            self._print(
+                f"{format_seconds(progress.seconds)}: {progress.executions:,} episodes"
+                f" ({format_rate(progress.executions_per_second)}), {progress.findings:,} findings"
+                f" ({progress.distinct_findings:,} distinct), corpus {progress.corpus:,}"
+                + (
+                    f"; workers: {workers_text(progress)}"
+                    if progress.workers > 1 or progress.restarts
+                    else ""
+                )
+                + (f"; {failures_text(progress)}" if progress.failures else "")
+            )
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)
 
 
 class Screen:
@@ -62,8 +124,8 @@ class Screen:
         """Take note of `event`, and draw now and then."""
         if isinstance(event, Started):
             self._config, self._budget, self._folder = event.config, event.budget, event.folder
-            if event.advice:  # stays above the screen
-                self._live.console.print(f"note: {event.advice}", soft_wrap=True)
+            if note := _too_many_workers(event):  # stays above the screen
+                self._live.console.print(f"note: {note}", soft_wrap=True)
             waiting = Text("running the first batch (the very first run also compiles the inner loops)")
             self._live.update(Panel(waiting, title=self._title()), refresh=True)
         elif isinstance(event, Waiting):
@@ -78,9 +140,9 @@ class Screen:
             self._latest = event.findings[-1] if event.findings else self._latest
             now = time.monotonic()
             self._speeds.append((now, event.progress.executions))
-            while now - self._speeds[0][0] > _SPEED_WINDOW:
+            while now - self._speeds[0][0] > _SPEED_WINDOW_SECONDS:
                 self._speeds.popleft()
-            if now - self._drawn_at >= _REDRAW:
+            if now - self._drawn_at >= _REDRAW_SECONDS:
                 self._drawn_at = now
                 self._live.update(self.render(event.progress), refresh=True)
 
@@ -135,7 +197,7 @@ class Screen:
         grid.add_row("workers", workers_text(progress, is_live=True))
         if self._peers is not None:
             grid.add_row("instances", f"{self._peers} others, {progress.imported_findings:,} findings taken")
-        share = _budget_share(self._budget, progress)
+        share = self._budget.share_spent(progress)
         grid.add_row("budget", "until Ctrl-C" if share is None else ProgressBar(1.0, share, width=24))
         grid.add_row("folder", Text(self._folder, overflow="ellipsis", no_wrap=True))
         return grid
@@ -169,6 +231,17 @@ class Screen:
         return Text("\n".join(f"{one.level}: {one.message}" for one in bad), style=_STYLES[bad[0].level])
 
 
+def _too_many_workers(event: Started) -> str:
+    """A note if there is too little work for the workers, otherwise nothing."""
+    in_flight = event.config.batch_size * event.config.window
+    if event.workers == 1 or in_flight >= 2 * event.workers:
+        return ""
+    return (
+        f"{in_flight} episodes are in flight, too few to keep {event.workers} workers busy;"
+        " a larger --batch or --window helps, and is another campaign"
+    )
+
+
 def _grid() -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", min_width=10)
@@ -193,17 +266,3 @@ def _time_split(progress: Progress) -> RenderableType:
         bar = ProgressBar(total, seconds, width=20, complete_style=style, finished_style=style)
         grid.add_row(Text(name, style="dim"), bar, f"{seconds / total:.0%}")
     return grid
-
-
-def _budget_share(budget: Budget, progress: Progress) -> float | None:
-    """Largest share of a limit that is used up; None where there is no limit."""
-    shares = [
-        used / limit
-        for used, limit in (
-            (progress.seconds, budget.seconds),
-            (progress.executions, budget.executions),
-            (progress.findings, budget.findings),
-        )
-        if limit is not None
-    ]
-    return min(1.0, max(shares)) if shares else None

@@ -1,1 +1,1 @@
-"""What every target must keep to, as checks that anyone can run on a target of their own."""
+"""What every target must guarantee, as checks that you can run on your own."""

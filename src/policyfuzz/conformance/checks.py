@@ -1,4 +1,4 @@
-"""The checks: each states one property of a target, and raises `Violation` where it does not hold."""
+"""The checks: each states one property of a target, and raises `Violation` if it does not hold."""
 
 import hashlib
 import os
@@ -27,8 +27,8 @@ def name_rebuilds_the_target(subject: Subject) -> None:
     target = subject.target
     again = load_target(target.name, subject.policy_uri, subject.trust)
     for what in ("name", "horizon", "decay", "policy_sha256"):
-        mine, its = getattr(target, what), getattr(again, what)
-        _demand(mine == its, f"{what} is {mine!r}, and {its!r} when {target.name} is loaded again")
+        first, second = getattr(target, what), getattr(again, what)
+        _demand(first == second, f"{what} is {first!r}, and {second!r} when {target.name} is loaded again")
     _demand(target.inputs.names == again.inputs.names, f"{target.name} loaded again has other inputs")
 
 
@@ -97,9 +97,9 @@ def _check_frame(frame: Frame, rows: int, names: tuple[str, ...], step: int) -> 
     _demand(width == len(names), f"{width} signals, but {len(names)} names")
     for name in ("states", "rewards"):
         _demand(bool(np.isfinite(getattr(frame, name)).all()), f"{name} are not finite at step {step}")
-    # what an environment tells in its info may be missing
-    own = [column for column, name in enumerate(names) if not name.startswith("info.")]
-    _demand(bool(np.isfinite(frame.signals[:, own]).all()), f"signals are not finite at step {step}")
+    # keys of an environment's info may be missing
+    required = [column for column, name in enumerate(names) if not name.startswith("info.")]
+    _demand(bool(np.isfinite(frame.signals[:, required]).all()), f"signals are not finite at step {step}")
 
 
 def arguments_are_not_edited(subject: Subject) -> None:
@@ -132,7 +132,7 @@ def earlier_episodes_leave_no_trace(subject: Subject) -> None:
 
 
 def another_process_gives_the_same(subject: Subject) -> None:
-    """A process of its own computes the same, bit for bit."""
+    """Another process computes the same, bit for bit."""
     cases = subject.cases[:2]
     code = "from policyfuzz.conformance.checks import _print_digest; _print_digest()"
     arguments = [subject.target.name, subject.policy_uri or ""]
@@ -218,7 +218,7 @@ def findings_are_valid_and_replay(subject: Subject) -> str | None:
     return None if subject.campaign.findings else f"{subject.executions} episodes found no crash to replay"
 
 
-#: Each returns why there was nothing to check, if so.
+#: Each returns None, or why there was nothing to check.
 CHECKS: Mapping[str, Callable[[Subject], str | None]] = {
     check.__name__: check
     for check in (

@@ -1,4 +1,4 @@
-"""A target under examination: its episodes, and campaigns on it."""
+"""The target that is checked: its episodes, and short campaigns on it."""
 
 import tempfile
 from collections.abc import Callable
@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import BatchDone, Event, Listener
+from policyfuzz.campaign.launch import launch
 from policyfuzz.core.errors import PolicyFuzzError
 from policyfuzz.core.executions import Executions
-from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.settings import CampaignOptions
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
-from policyfuzz.store.writer import CampaignWriter
 from policyfuzz.targets.registry import load_target
 
 
 class Violation(PolicyFuzzError):
-    """A target does not keep to what the search and the campaign rely on."""
+    """A target breaks a guarantee that search and campaign rely on."""
 
     exit_code = 3
 
@@ -43,12 +42,12 @@ class Subject:
 
     @cached_property
     def target(self) -> Target:
-        """Built from its name, as workers and replays build it."""
+        """Built from its name, as workers and replays do."""
         return load_target(self.name, self.policy, self.trust)
 
     @property
     def policy_uri(self) -> str | None:
-        """What loads the same policy again."""
+        """The URI that loads the same policy again."""
         return self.target.policy_uri or self.policy
 
     @cached_property
@@ -72,40 +71,40 @@ class Subject:
 
     @cached_property
     def campaign(self) -> "CampaignResults":
-        """Of a short campaign that nobody disturbs."""
+        """Results of a short campaign without interruption."""
         return self.run_campaign()
 
     def run_campaign(self, listener: Listener = lambda _event: None, runs: int = 1) -> "CampaignResults":
-        """A short campaign, run up to `runs` times so that it goes on where `listener` stopped it."""
-        config = CampaignConfig(
-            self.target.name,
-            self.policy_uri,
-            self.target.policy_sha256,
+        """Results of a short campaign, resumed until it was run `runs` times: `listener` may interrupt it."""
+        options = CampaignOptions(
             seed=self.seed,
-            batch_size=min(self.target.batch_size, max(self.executions // 6, 1)),
-            search=SearchSettings(samples=max(self.executions // 3, 1)),
+            batch=min(self.target.batch_size, max(self.executions // 6, 1)),
+            samples=max(self.executions // 3, 1),
         )
+        budget = Budget(executions=self.executions)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            CampaignWriter.create(folder, config, self.target.inputs).close()
-            for _ in range(runs):
-                store = CampaignWriter(folder)
-                try:
-                    budget = Budget(executions=self.executions)
-                    reason = Campaign(self.target, store, budget, listener).run()
-                finally:
-                    store.close()
-                if reason is StopReason.UNHEALTHY:
+            for run in range(runs):
+                launched = launch(
+                    self.target,
+                    budget,
+                    options,
+                    policy=self.policy,
+                    folder=folder,
+                    resume=run > 0,
+                    listeners=(listener,),
+                )
+                if launched.reason is StopReason.UNHEALTHY:
                     raise Violation("the health check refuses every campaign", "see the diagnoses above it")
             return CampaignResults.of(CampaignReader(folder))
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignResults:
-    """What a campaign gave."""
+    """What a campaign found."""
 
     findings: list[Finding]
-    rows: list[Any]  #: all that must be the same whenever and wherever it ran: everything but times
+    rows: list[Any]  #: everything but times: must be the same in every run
 
     @staticmethod
     def of(campaign: CampaignReader) -> "CampaignResults":
@@ -129,7 +128,7 @@ def interrupt_after(batches: int) -> Callable[[Event], None]:
 
 
 def differences(first: Executions, second: Executions) -> list[str]:
-    """What is not equal to the last bit: names of the parts of the results; none where all is."""
+    """Names of the parts of the results that differ in any bit."""
     # states are padded to the longest episode of their batch; lengths tell where the padding begins
     common = min(first.states.shape[1], second.states.shape[1])
     pairs = {

@@ -8,12 +8,12 @@ import pytest
 from policyfuzz.conformance.checks import CHECKS
 from policyfuzz.conformance.subject import Subject
 
-#: The last one is kept, so that the checks of one target share its simulator and its first episodes.
+#: Keeps the last one, so that the checks of one target share its simulator and its first episodes.
 _subject = lru_cache(maxsize=1)(Subject)
 
 
 class TargetConformance:
-    """All checks on one target. A subclass says which, and may say how much of it."""
+    """All checks on one target. A subclass names the target, and may say how much to run."""
 
     target: ClassVar[str]
     policy: ClassVar[str | None] = None
@@ -24,6 +24,7 @@ class TargetConformance:
     @pytest.mark.parametrize("name", CHECKS)
     def test(self, name: str) -> None:
         """One of the checks."""
-        nothing = CHECKS[name](_subject(self.target, self.policy, self.episodes, self.executions, self.seed))
-        if nothing:
-            pytest.skip(f"nothing to check: {nothing}")
+        subject = _subject(self.target, self.policy, self.episodes, self.executions, self.seed)
+        why_skipped = CHECKS[name](subject)
+        if why_skipped:
+            pytest.skip(f"nothing to check: {why_skipped}")

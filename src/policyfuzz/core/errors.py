@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class PolicyFuzzError(Exception):
-    """Base of all errors that a user can cause or mend."""
+    """Base of all errors that a user can cause or fix."""
 
     exit_code = 2
 
@@ -17,7 +17,7 @@ class PolicyFuzzError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[object, ...]:
-        # subclasses may be made from other things than a message and a hint
+        # constructors of subclasses may take other arguments
         return _remade, (type(self), self.message, self.hint)
 
     def __str__(self) -> str:
@@ -25,7 +25,7 @@ class PolicyFuzzError(Exception):
 
 
 class UsageError(PolicyFuzzError):
-    """An option or name that was given makes no sense."""
+    """An option or a name is wrong."""
 
 
 class MissingExtra(PolicyFuzzError):
@@ -40,11 +40,11 @@ class PolicyError(PolicyFuzzError):
 
 
 class CampaignError(PolicyFuzzError):
-    """A campaign folder cannot be made, opened, resumed or written."""
+    """A campaign cannot be created, opened, resumed or written."""
 
 
 class CannotRender(PolicyFuzzError):
-    """An episode has no pictures here, though its simulator has a way to draw them."""
+    """An episode cannot be drawn here, although its simulator can render."""
 
 
 class UnhealthyTarget(PolicyFuzzError):
@@ -54,32 +54,32 @@ class UnhealthyTarget(PolicyFuzzError):
 
 
 class TargetCodeError(PolicyFuzzError):
-    """The code of a target, its simulator, policy or oracle, has failed."""
+    """The code of a target failed: its simulator, policy or oracle."""
 
     exit_code = 3
 
     @classmethod
     def of(cls, whose: str, error: BaseException, hint: str = "") -> "TargetCodeError":
-        """The error for an exception that came out of code of the user, `whose` for a reader."""
+        """The error for an exception from the user's code; `whose` names it for a reader."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.filename}:{frame.lineno}"
         return cls(f"the code of {whose} raised {type(error).__name__}: {error} ({where})", hint)
 
 
 class WorkersFailed(PolicyFuzzError):
-    """No worker gets as far as running an episode."""
+    """No worker manages to run an episode."""
 
     exit_code = 3
 
 
 @contextmanager
 def blamed_on(whose: str) -> Iterator[None]:
-    """Turn what code of the user raises into an error that says `whose` it was."""
+    """Turn an exception from the user's code into an error that says `whose` code it was."""
     try:
         yield
     except PolicyFuzzError:
         raise
-    except (Exception, SystemExit) as error:  # whatever simulator, policy or oracle raise
+    except (Exception, SystemExit) as error:  # simulators, policies and oracles may raise anything
         raise TargetCodeError.of(whose, error) from error
 
 

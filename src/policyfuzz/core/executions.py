@@ -1,4 +1,4 @@
-"""What came of n episodes."""
+"""Results of n episodes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from policyfuzz.core.oracle import NONE, Verdicts
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one episode; two runs of the same case must agree in all of it, to the last bit."""
+    """The result of one episode. Two runs of the same case must agree in all of it, to the last bit."""
 
     kind: int  #: position in the oracle's kinds, NONE where there is no crash
     step: int  #: of the crash, NONE where there is none
     episode_return: float
 
     def is_same(self, other: "Outcome") -> bool:
-        """True where nothing differs; NaN equals NaN."""
+        """True if nothing differs; NaN equals NaN."""
         same_return = self.episode_return == other.episode_return or (
             math.isnan(self.episode_return) and math.isnan(other.episode_return)
         )
@@ -51,9 +51,9 @@ class Executions:
         """Results of n episodes that were run elsewhere.
 
         `returns` (n,) are numbers and `crashed` (n,) truth values. `states` are n sequences (t, k) of any
-        lengths, or (t,) of single numbers; without them no sequence can be fresh. `errors` tell which rows
-        could not be run to their end, and why. `margins` (n,) say how far each stayed from a crash, in any
-        unit: with them the search knows where to go.
+        lengths, or (t,) of single numbers; without them no sequence can be fresh. `errors` maps rows that
+        could not be run to their end to the reason. `margins` (n,) say how far each stayed from a crash, in
+        any unit: with them the search knows where to go.
         """
         fired = np.asarray(crashed, np.bool_)
         sequences = [
@@ -140,8 +140,8 @@ def concatenate(parts: Sequence[Executions]) -> Executions:
 def _stacked(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Sequences (m, t, k) of any lengths and widths one after another, zero behind their end.
 
-    Time lies first in memory, as a rollout leaves it: whoever sums over the result rounds alike, whether the
-    episodes were run at once or in pieces.
+    Time lies first in memory, as a rollout leaves it, so that sums over the result round the same whether
+    the episodes were run at once or in pieces.
     """
     longest, widest = (max(part.shape[axis] for part in parts) for axis in (1, 2))
     stacked = np.zeros((longest, sum(len(part) for part in parts), widest))

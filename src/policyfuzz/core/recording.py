@@ -1,4 +1,4 @@
-"""Runs one episode and keeps everything that a picture may need."""
+"""Runs one episode and keeps everything that a picture needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class Recording:
     signals: NDArray[np.float64]  #: (t, s)
     signal_names: tuple[str, ...]
     rewards: NDArray[np.float64]  #: (t,) zero at the start
-    scenes: list[Any]  #: what `look` saw at each of t times
+    scenes: list[Any]  #: what `look` returned at each of t times
 
 
 def record(
     target: Target, row: NDArray[np.float64], seed: int, look: Callable[[int, Any], Any] | None = None
 ) -> Recording:
-    """Run the episode of input `row` (d,); what `look(step, simulator)` returns is kept at every time."""
+    """Run the episode of input `row` (d,), and keep what `look(step, simulator)` returns at every time."""
     runner = Runner(target if look is None else target.for_film())
     actions: list[Any] = []
     signals: list[NDArray[np.float64]] = []

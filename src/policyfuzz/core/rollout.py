@@ -17,7 +17,7 @@ Observer = Callable[[int, NDArray[np.int64], NDArray[Any] | None, Frame], None]
 
 
 class SimulatorRaised(Exception):
-    """An exception came out of a simulator that was running several episodes, or one."""
+    """A simulator raised an exception while it ran one or several episodes."""
 
     def __init__(self, error: EpisodeError) -> None:
         super().__init__(error.text)
@@ -38,7 +38,7 @@ def rollout(
     """Run one episode of at most `horizon` steps for each row of `inputs` (n, d).
 
     The return follows r <- `decay` · r + reward at every step. What a policy raises is a
-    TargetCodeError; what a simulator raises is a SimulatorRaised, which does not tell whose episode it was.
+    TargetCodeError; what a simulator raises is a SimulatorRaised, which does not say whose episode it was.
     """
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
@@ -111,7 +111,7 @@ def _judged(oracle: Oracle, trajectories: Trajectories) -> Verdicts:
 def _ended(
     frame: Frame, rows: NDArray[np.int64], step: int, errors: dict[int, EpisodeError]
 ) -> NDArray[np.bool_]:
-    """(m,) True where an episode of `frame` is over; `errors` gets those that are so by an error."""
+    """(m,) True where an episode of `frame` is over; adds those that an error ended to `errors`."""
     for position, error in frame.errors.items():
         errors[int(rows[position])] = error
     # a sum is the cheapest way to see that there is no NaN anywhere
@@ -133,7 +133,7 @@ def _watched(step: int) -> Iterator[None]:
     try:
         yield
     except PolicyFuzzError:
-        raise  # somebody knows better what is wrong
+        raise  # it says what is wrong already
     except Exception as error:
         raise SimulatorRaised(EpisodeError(RAISED, step, traceback_text(error))) from error
 
@@ -150,7 +150,7 @@ def _shifted(observer: Observer, start: int) -> Observer:
 
 
 def not_run(error: EpisodeError, oracle: Oracle, signals: tuple[str, ...]) -> Executions:
-    """The execution of one episode of which nothing is known but its `error`."""
+    """The execution of one episode that failed with `error` and left nothing else."""
     lengths, errors = np.array([error.step + 1]), {0: error}
     known = np.zeros((1, error.step + 1, len(signals)))
     trajectories = Trajectories(known, signals, known[:, :, :0].sum(axis=2), lengths, errors)

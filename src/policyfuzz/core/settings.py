@@ -1,4 +1,4 @@
-"""What a user chooses about a campaign, as plain records: the same settings give the same findings."""
+"""What a user chooses about a campaign, as plain records. The same settings give the same findings."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ class FreshnessSettings:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """What a user may choose about the search; a strategy uses what it has parts for."""
+    """What a user may choose about the search; a strategy uses the settings of its parts."""
 
     samples: int = 1000  #: inputs sampled before the first is changed
     sensitivity: str = "lineage"  #: energy of kept mutants: "exact" (an extra episode) or "lineage"
@@ -56,7 +56,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class CampaignConfig:
-    """Everything that the findings depend on, besides the code."""
+    """Everything that the findings depend on, except the code."""
 
     target: str
     policy: str | None = None  #: URI, None for the target's own
@@ -95,7 +95,7 @@ class CampaignConfig:
         return CampaignConfig(**values, search=SearchSettings(**search, density=density, freshness=freshness))
 
     def differences(self, other: "CampaignConfig") -> list[str]:
-        """Names and both values of what differs, for a reader."""
+        """What differs, with both values, for a reader."""
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
             del mine["policy"]  # the same policy, wherever it lies
@@ -106,6 +106,56 @@ class CampaignConfig:
             else f"{name} was {mine[name]!r}, now {theirs[name]!r}"
             for name in changed
         ]
+
+
+def _option(setting: str, description: str) -> Any:
+    """An option that sets `setting`, a path into `CampaignConfig`."""
+    return field(default=None, metadata={"setting": setting, "description": description})
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignOptions:
+    """What a user may choose about a campaign, under the names of the command line. None: the default."""
+
+    strategy: str | None = _option(
+        "strategy", "How to search: portfolio (default), mdpfuzz, reward or random."
+    )
+    seed: int | None = _option("seed", "Of all randomness of the search.  [default: 0]")
+    batch: int | None = _option("batch_size", "Episodes per batch.  [default: the target's]")
+    window: int | None = _option("window", "Batches in flight; more for many workers.  [default: 2]")
+    samples: int | None = _option(
+        "search.samples", "Random inputs before the first mutant.  [default: the target's]"
+    )
+    sensitivity: str | None = _option(
+        "search.sensitivity", "Energy of kept mutants: lineage (default) or exact."
+    )
+    quantile: float | None = _option(
+        "search.freshness.quantile", "Share of state sequences called fresh.  [default: 0.05]"
+    )
+    tau: float | None = _option(
+        "search.freshness.threshold", "Fixed freshness threshold instead: a log-density per state."
+    )
+    gamma: float | None = _option(
+        "search.density.forgetting", "Forget learnt sequences at this rate (paper: 0.01).  [default: 0]"
+    )
+    components: int | None = _option("search.density.components", "Gaussians per mixture.  [default: 10]")
+    radius: float | None = _option(
+        "distinct_radius", "Findings nearer than this are not distinct.  [default: 0.01]"
+    )
+
+    def applied_to(self, config: CampaignConfig) -> CampaignConfig:
+        """`config` with what was chosen."""
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            if value is not None:
+                config = _with(config, option.metadata["setting"].split("."), value)
+        return config
+
+
+def _with(record: Any, path: list[str], value: Any) -> Any:
+    """`record` with `value` at `path`."""
+    name, *rest = path
+    return dataclasses.replace(record, **{name: _with(getattr(record, name), rest, value) if rest else value})
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -15,23 +15,10 @@ from policyfuzz.core.interfaces import Policy, Simulator
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.rollout import Observer, SimulatorRaised, not_run, rollout
 
-
-class Level(StrEnum):
-    """How bad it is."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    UNHEALTHY = "unhealthy"  #: the search would have no meaning
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """One thing that was looked at."""
-
-    name: str
-    level: Level
-    message: str
-    hint: str = ""
+#: Runs an episode for each row of inputs (n, d) with case seeds (n,).
+Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
+#: Gives what runs episodes of a target: a `Runner` in this process, or something safer.
+MakeRunner = Callable[["Target"], Run]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +35,17 @@ class Target:
     policy_uri: str | None = None  #: loads the same policy from any folder; None for the target's own
     policy_sha256: str = ""  #: of the policy's content; a campaign is resumed only with the same one
     code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
-    #: (n, d) -> (n,) True where a perfect policy would not crash; None where nobody can tell.
+    #: (n, d) -> (n,) True where a perfect policy would not crash; None where that is not known.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     max_workers: int | None = None  #: that may run it at the same time, None for any number
     film_steps_per_second: int = 20  #: where the simulator renders
-    film_simulator: Callable[[], Simulator] | None = None  #: renders, where the other one had better not
-    notes: tuple[str, ...] = ()  #: what was found out or chosen for the user, for `check` to tell
+    film_simulator: Callable[[], Simulator] | None = None  #: renders, where `simulator` should not
+    notes: tuple[str, ...] = ()  #: what was detected or chosen for the user; `check` prints it
     #: Looks at random episodes that could be run, and runs some more, for `check` and for campaigns.
-    further_checks: "Callable[[Executions, MakeRunner], list[Diagnosis]] | None" = None
+    further_checks: Callable[[Executions, MakeRunner], list["Diagnosis"]] | None = None
     #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
     draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
 
@@ -89,9 +76,18 @@ class Runner:
         A simulator that raises gets each episode alone, so that one bad episode costs itself only.
         """
         try:
-            return self._run(inputs, seeds, observer)
+            return rollout(
+                self.simulator,
+                self.policy,
+                self.target.oracle,
+                inputs,
+                seeds,
+                horizon=self.target.horizon,
+                decay=self.target.decay,
+                observer=observer,
+            )
         except SimulatorRaised as raised:
-            # what it holds after an exception is anybody's guess
+            # its state after an exception is unknown
             self.simulator = self._new_simulator()
             if len(inputs) == 1:
                 return not_run(raised.error, self.target.oracle, self.simulator.signals)
@@ -102,23 +98,20 @@ class Runner:
         with blamed_on(f"the simulator of target {self.target.name}"):
             return self.target.simulator()
 
-    def _run(
-        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None
-    ) -> Executions:
-        target = self.target
-        return rollout(
-            self.simulator,
-            self.policy,
-            target.oracle,
-            inputs,
-            seeds,
-            horizon=target.horizon,
-            decay=target.decay,
-            observer=observer,
-        )
+
+class Level(StrEnum):
+    """How bad a diagnosis is."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    UNHEALTHY = "unhealthy"  #: the search would have no meaning
 
 
-#: Runs an episode for each row of inputs (n, d) with case seeds (n,).
-Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
-#: Gives what runs episodes of a target: a `Runner` in this process, or something safer.
-MakeRunner = Callable[[Target], Run]
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What one health check says about a target."""
+
+    name: str
+    level: Level
+    message: str
+    hint: str = ""

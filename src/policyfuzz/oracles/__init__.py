@@ -26,7 +26,8 @@ from policyfuzz.oracles.conditions import (
     WithKind,
 )
 from policyfuzz.oracles.defaults import DefaultOracle, NominalEpisodes, default_oracle
-from policyfuzz.oracles.language import canonical, info_keys, looks_at, parse, resolved
+from policyfuzz.oracles.language import canonical, info_keys, looks_at, resolved
+from policyfuzz.oracles.language import parse as parse_oracle
 
 __all__ = [
     "NONE",
@@ -55,7 +56,7 @@ __all__ = [
     "default_oracle",
     "info_keys",
     "looks_at",
-    "parse",
+    "parse_oracle",
     "resolved",
     "smallest",
 ]

@@ -52,7 +52,7 @@ class CampaignWriter(CampaignReader):
             if (folder / schema.FILE_NAME).exists():
                 raise CampaignError(
                     f"{folder} already holds a campaign",
-                    hint="add --resume to continue it, or choose another folder with -o",
+                    hint="continue it with --resume (resume=True in Python), or choose another folder",
                 )
             _create(folder, config, space)
         except BaseException:

@@ -1,4 +1,4 @@
-"""Looks at a target from Python, before it is fuzzed."""
+"""Checks a target from Python before it is fuzzed."""
 
 import html
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from policyfuzz.core.target import Diagnosis
 
 
 class Diagnoses(list[Diagnosis]):
-    """All that was looked at; a table for readers."""
+    """What a check found, good and bad; a table in notebooks."""
 
     @property
     def is_healthy(self) -> bool:
-        """True where a search has a meaning."""
+        """True if nothing forbids the search."""
         return not is_unhealthy(self)
 
     def __repr__(self) -> str:
@@ -47,8 +47,8 @@ def check(
 ) -> Diagnoses:
     """Run random episodes and say what is wrong, with hints. The same check begins every campaign.
 
-    What the first arguments may be is told by `as_target`. Without a number of `episodes`, it is as many as
-    can be run in some seconds.
+    See `as_target` for what the first arguments may be. Without a number of `episodes` it runs up to 1,000,
+    fewer if they take over 20 seconds.
     """
     if episodes is not None and episodes < 1:
         raise UsageError(f"episodes is {episodes}, expected at least 1")

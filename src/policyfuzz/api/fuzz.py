@@ -1,0 +1,145 @@
+"""Runs a campaign from Python."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from policyfuzz.api.progress import progress_bar
+from policyfuzz.api.results import Result
+from policyfuzz.api.subjects import Input, as_target
+from policyfuzz.campaign.budget import Budget, Duration, StopReason, seconds_of
+from policyfuzz.campaign.events import Listener
+from policyfuzz.campaign.launch import launch, stored_policy
+from policyfuzz.core.errors import UnhealthyTarget, UsageError
+from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.core.target import Diagnosis, Target
+from policyfuzz.execution.choice import choose_executor
+
+
+def fuzz(
+    target: Any,
+    policy: Any = None,
+    *,
+    oracle: str | None = None,
+    input: Input | None = None,  # noqa: A002 - as --input on the command line
+    horizon: int | None = None,
+    options: Mapping[str, str] | None = None,
+    trust: bool = False,
+    max_time: Duration | None = None,
+    max_execs: int | None = None,
+    max_findings: int | None = None,
+    workers: int | None = None,
+    executor: str | None = None,
+    timeout: Duration | None = None,
+    out: str | os.PathLike[str] | None = None,
+    sync: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    callbacks: Iterable[Listener] | Listener = (),
+    force: bool = False,
+    strategy: str | None = None,
+    seed: int | None = None,
+    batch: int | None = None,
+    window: int | None = None,
+    samples: int | None = None,
+    sensitivity: str | None = None,
+    quantile: float | None = None,
+    tau: float | None = None,
+    gamma: float | None = None,
+    components: int | None = None,
+    radius: float | None = None,
+) -> Result:
+    """Search for valid, solvable inputs of `target` that make its `policy` crash.
+
+    See `as_target` for what `target`, `policy`, `oracle`, `input`, `horizon`, `options` and `trust` may be.
+    Without a limit (`max_time`, `max_execs`, `max_findings`) the campaign runs until you interrupt it, which
+    returns what it has found.
+
+    `workers` processes run the episodes, or what `executor` names: "inline", "processes" or "ray:ADDRESS";
+    the findings are the same. An episode in a worker that takes longer than `timeout` counts as hung.
+
+    The campaign goes into the folder `out`, or into one that is removed when this process ends; `resume`
+    continues the one in `out`. With `sync` it goes into that folder, under the name `out` or one that is
+    free, and exchanges what it finds with the other instances there. Every callback gets every event, and
+    may raise `Stop`. A target that fails its health check raises `UnhealthyTarget`; `force` continues anyway.
+
+    The arguments from `strategy` on are the options of `policyfuzz fuzz` with these names; `CampaignOptions`
+    describes them.
+    """
+    budget = Budget(seconds_of(max_time), max_execs, max_findings)
+    executor_choice = choose_executor(executor, workers, seconds_of(timeout))
+    listeners = _listeners(callbacks)
+    folder, shared = (None if path is None else Path(path) for path in (out, sync))
+    if resume and policy is None and isinstance(target, str):
+        policy = stored_policy(folder, shared)
+    subject = as_target(
+        target,
+        policy,
+        oracle=oracle,
+        input=input,
+        horizon=horizon,
+        options=options,
+        trust=trust,
+        make_runner=executor_choice.make_runner,
+    )
+    with progress_bar() if progress else nullcontext() as bar:
+        launched = launch(
+            subject,
+            budget,
+            CampaignOptions(
+                strategy=strategy,
+                seed=seed,
+                batch=batch,
+                window=window,
+                samples=samples,
+                sensitivity=sensitivity,
+                quantile=quantile,
+                tau=tau,
+                gamma=gamma,
+                components=components,
+                radius=radius,
+            ),
+            policy=policy if isinstance(policy, str) else None,
+            folder=folder if folder or shared or resume else _temporary_folder(),
+            sync=shared,
+            resume=resume,
+            executor=executor_choice,
+            listeners=listeners if bar is None else (bar, *listeners),
+            force=force,
+            discard_unhealthy=True,
+        )
+    if launched.reason is StopReason.UNHEALTHY:
+        raise _unhealthy(subject, launched.bad_diagnoses)
+    return Result(launched.folder, subject, trust)
+
+
+def _listeners(callbacks: Iterable[Listener] | Listener) -> tuple[Listener, ...]:
+    """`callbacks`, functions or objects that can be called, or one of them."""
+    listeners = tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
+    for listener in listeners:
+        if not callable(listener):
+            raise UsageError(
+                f"a callback is a {type(listener).__name__}, which cannot be called",
+                "expected a function of one event, or an object with __call__(event)",
+            )
+    return listeners
+
+
+def _temporary_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="policyfuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _unhealthy(target: Target, bad: list[Diagnosis]) -> UnhealthyTarget:
+    """The error that lists all `bad` diagnoses."""
+    lines = [f"  {one.level}: {one.message}" + (f"\n    hint: {one.hint}" if one.hint else "") for one in bad]
+    return UnhealthyTarget(
+        "\n".join([f"{target.name} cannot be fuzzed with a meaningful result:", *lines]),
+        "fix that, or continue anyway with force=True",
+    )

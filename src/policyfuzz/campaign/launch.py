@@ -1,0 +1,252 @@
+"""The front door: starts or resumes a campaign in its folder, runs it, and says what came of it."""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+from policyfuzz.campaign.budget import Budget, StopReason
+from policyfuzz.campaign.engine import Campaign
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Stop
+from policyfuzz.campaign.sync.files import DamagedFile, InstanceInfo, instance_folders
+from policyfuzz.campaign.sync.synchronizer import Synchronizer
+from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.core.names import split_options
+from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig, CampaignOptions, SearchSettings
+from policyfuzz.core.target import Diagnosis, Target
+from policyfuzz.execution.choice import ExecutorChoice
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import Progress
+from policyfuzz.store.schema import FILE_NAME
+from policyfuzz.store.writer import CampaignWriter
+
+#: Longer names of targets make poor folder names; their options are left out.
+_LONG_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A campaign that has stopped."""
+
+    folder: Path
+    reason: StopReason
+    progress: Progress
+    bad_diagnoses: list[Diagnosis]  #: warnings and worse of the health check; none of a resumed campaign
+
+
+def launch(
+    target: Target,
+    budget: Budget,
+    options: CampaignOptions | None = None,
+    *,
+    policy: str | None = None,
+    folder: Path | None = None,
+    sync: Path | None = None,
+    resume: bool = False,
+    executor: ExecutorChoice | None = None,
+    listeners: Sequence[Listener] = (),
+    force: bool = False,
+    discard_unhealthy: bool = False,
+) -> Launched:
+    """Run a campaign on `target` until its `budget` is spent or a listener stops it.
+
+    A new campaign goes into `folder`, by default campaigns/TARGET-N. With `sync` it goes into that folder,
+    by default as TARGET-STRATEGY-SEED, and exchanges cases with the other instances there. `resume`
+    continues the campaign in `folder`; `stored_policy` says beforehand which policy to load the target with.
+    `policy` is that URI, for targets that do not know their own.
+
+    A target that fails the health check is not searched; `force` searches it anyway. `discard_unhealthy`
+    then leaves no campaign behind.
+    """
+    options, executor = options or CampaignOptions(), executor or ExecutorChoice()
+    if resume:
+        store = _resume(target, policy, _resumed_folder(folder, sync), options)
+    elif sync is not None:
+        store = _start_instance(target, policy, sync, folder, options)
+    else:
+        store = _start(target, policy, folder or _free_folder(target.name), options)
+    try:
+        campaign = Campaign(
+            target,
+            store,
+            budget,
+            _Broadcast(tuple(listeners)),
+            accept_unhealthy=force,
+            make_executor=executor.make_executor,
+            make_runner=executor.make_runner,
+            synchronizer=None if sync is None else Synchronizer(store, target),
+        )
+        reason = campaign.run()
+        if reason is StopReason.UNHEALTHY and discard_unhealthy:
+            store.set_stop_reason(None)
+    finally:
+        store.close_or_discard()
+    return Launched(store.folder, reason, campaign.progress, campaign.bad_diagnoses)
+
+
+def stored_policy(folder: Path | None, sync: Path | None = None) -> str | None:
+    """URI of the policy of the campaign to resume, None for the target's own."""
+    return CampaignReader(_resumed_folder(folder, sync)).config.policy
+
+
+@dataclass(slots=True)
+class _Broadcast:
+    """Passes every event to all `listeners`, in their order. Any of them may raise `Stop`."""
+
+    listeners: tuple[Listener, ...]
+    _is_stopping: bool = field(init=False, default=False)
+
+    def __call__(self, event: Event) -> None:
+        """Pass on `event`, and end the campaign as Ctrl-C does if a listener wants that."""
+        for listener in self.listeners:
+            try:
+                listener(event)
+            except Stop:
+                self._is_stopping = True
+        # at other events the campaign cannot be left: before its start, and after its end
+        if self._is_stopping and isinstance(event, Examined | BatchDone):
+            raise KeyboardInterrupt
+
+
+def _start(target: Target, policy: str | None, folder: Path, options: CampaignOptions) -> CampaignWriter:
+    """The store of a new campaign in `folder`."""
+    defaults = CampaignConfig(
+        target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
+    )
+    return CampaignWriter.create(folder, _config(defaults, target, policy, options), target.inputs)
+
+
+def _resume(target: Target, policy: str | None, folder: Path, options: CampaignOptions) -> CampaignWriter:
+    """The store of the campaign in `folder`; refuses if what is asked for differs from it."""
+    store = CampaignWriter(folder)
+    try:
+        wanted = _config(store.config, target, policy, options)
+        changes = store.config.differences(wanted) + store.other_inputs(target.inputs)
+        if changes:
+            raise CampaignError(
+                f"cannot resume {folder}: {'; '.join(changes)}",
+                hint="a resumed campaign keeps target, policy and options; start a new one in another folder",
+            )
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _config(
+    base: CampaignConfig, target: Target, policy: str | None, options: CampaignOptions
+) -> CampaignConfig:
+    """`base` with the chosen `options`, for `target`."""
+    return replace(
+        options.applied_to(base),
+        target=target.name,
+        policy=target.policy_uri or policy,
+        policy_sha256=target.policy_sha256,
+        code_sha256=target.code_sha256,
+    )
+
+
+def _resumed_folder(folder: Path | None, sync: Path | None) -> Path:
+    if folder is None:
+        raise UsageError(
+            "resume needs to know which campaign", "give its folder: -o DIR, or out=... in Python"
+        )
+    return folder if sync is None else _instance_folder(sync, folder)
+
+
+def _start_instance(
+    target: Target, policy: str | None, sync: Path, folder: Path | None, options: CampaignOptions
+) -> CampaignWriter:
+    """The store of a new instance in `sync`.
+
+    Without a seed it gets the first that no other instance there has: two with the same seed would search
+    the same.
+    """
+    used = _used_seeds(sync) if options.seed is None else set()
+    if folder is not None:
+        folder = _instance_folder(sync, folder)
+        seed = options.seed
+        seed = next(number for number in count() if number not in used) if seed is None else seed
+        return _start(target, policy, folder, replace(options, seed=seed))
+    folder, seed = _free_instance_folder(target.name, sync, options, used)
+    try:
+        return _start(target, policy, folder, replace(options, seed=seed))
+    except BaseException:
+        with suppress(OSError):  # it is not empty, so somebody uses it
+            folder.rmdir()
+        raise
+
+
+def _free_folder(target: str) -> Path:
+    """The first free folder campaigns/TARGET-N."""
+    name = _folder_name(target)
+    taken = {path.name for path in Path("campaigns").glob(f"{name}-*")}
+    number = next(number for number in range(1, len(taken) + 2) if f"{name}-{number}" not in taken)
+    return Path("campaigns") / f"{name}-{number}"
+
+
+def _free_instance_folder(
+    target: str, sync: Path, options: CampaignOptions, used: set[int]
+) -> tuple[Path, int]:
+    """A free folder TARGET-STRATEGY-SEED, and a seed.
+
+    The folder is made here, so that no two instances that start at once get the same.
+    """
+    _check_sync_folder(sync)
+    seed = options.seed
+    stem = f"{_folder_name(target)}-{options.strategy or DEFAULT_STRATEGY}"
+    for number in count():
+        # another strategy with the same seed would begin with the same samples
+        if seed is None and (number in used or any(sync.glob(f"*-{number}"))):
+            continue
+        name = f"{stem}-{number}" if seed is None else f"{stem}-{seed}" + (f"-{number + 1}" if number else "")
+        try:
+            (sync / name).mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise CampaignError(f"cannot make folder {sync / name}: {error.strerror}") from error
+        return sync / name, number if seed is None else seed
+    raise AssertionError("numbers do not end")
+
+
+def _folder_name(target: str) -> str:
+    """The name of `target` as part of the name of a folder."""
+    if len(target) > _LONG_NAME or "/" in target:
+        base, _ = split_options(target)
+        target = base if "/" not in base else Path(base).name
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", target).strip("-")
+
+
+def _instance_folder(sync: Path, folder: Path) -> Path:
+    """`folder` of an instance in `sync`: a plain name there, or a path that leads there."""
+    _check_sync_folder(sync)
+    is_name = folder.name not in ("", "..")
+    if is_name and len(folder.parts) == 1 and not folder.is_absolute():
+        return sync / folder
+    if not is_name or folder.absolute().parent.resolve() != sync.resolve():
+        raise UsageError(
+            f"the campaign folder {folder} does not lie directly in {sync}, where the instances are",
+            f"give a plain name such as {folder.name or 'mine'}, or leave it out",
+        )
+    return folder
+
+
+def _check_sync_folder(sync: Path) -> None:
+    if (sync / FILE_NAME).exists():
+        raise UsageError(
+            f"{sync} is a campaign itself, expected a folder of campaigns",
+            "give its parent, or another folder, which need not exist",
+        )
+    if sync.exists() and not sync.is_dir():
+        raise UsageError(f"{sync} is not a folder", "give a folder for all instances, which need not exist")
+
+
+def _used_seeds(sync: Path) -> set[int]:
+    seeds = set()
+    for folder in instance_folders(sync):
+        with suppress(DamagedFile, OSError):  # the exchange tells what is wrong with it
+            seeds.add(InstanceInfo.read(folder).settings().seed)
+    return seeds
