@@ -222,7 +222,7 @@ def test_many_deaths_leak_neither_descriptors_nor_processes(single, mark):
     assert not zombies()
 
 
-def test_crew_goes_on_when_somebody_kills_its_reaper(mark):
+def test_pool_goes_on_when_its_reaper_is_killed(mark):
     before = set(marked(mark))
     single = SingleWorker(hazards.minefield())
     (reaper,) = (one for one in set(marked(mark)) - before if "reaper" in one)
@@ -243,7 +243,7 @@ def test_wait_returns_when_it_is_woken(mark):
 
 
 @pytest.mark.parametrize("hazard", ["have_a_child", "have_a_child_that_goes_away"])
-def test_children_of_workers_end_with_the_crew(mark, hazard):
+def test_children_of_workers_end_with_the_pool(mark, hazard):
     single = SingleWorker(hazards.minefield())
     single.answer(hazard)
     wait_until(lambda: any("sleep" in one for one in marked(mark)), "it is seen")
