@@ -64,27 +64,28 @@ def build_target(
 
     `make_runner` runs the nominal episodes that a default oracle is chosen from.
     """
-    # what the factories use are names of their own, so that workers are sent nothing else of the source
+    # the factories use local names, so that workers get nothing else of the source; an error that names what
+    # cannot be sent to workers shows these names
     start, horizon = source.start, LIMITLESS if source.limit is None else source.limit
     simulator, film_simulator = source.simulator, source.film_simulator
     settings = {**simulator_settings(options), **source.settings}
 
     def nominal_run(make_policy: Callable[[], Policy]) -> NominalRun:
         keys = nominal_keys(options, start)
-        make = source.with_info(source.make, keys)
-        return NominalRun(lambda: simulator(make, SeedStart(), keys, **settings), make_policy, horizon)
+        make_env = source.with_info(source.make, keys)
+        return NominalRun(lambda: simulator(make_env, SeedStart(), keys, **settings), make_policy, horizon)
 
     nominal = nominal_run(policy.make)
     oracle, reason = chosen_oracle(options.get("oracle"), start, lambda: nominal(make_runner))
     info_keys = language.info_keys(oracle)
     settings |= oracle_settings(oracle, source.limit)
-    make = source.with_info(source.make, info_keys)
+    make_env = source.with_info(source.make, info_keys)
     make_for_film = source.make_for_film and source.with_info(source.make_for_film, info_keys)
     named = options if oracle == start.oracle else {**options, "oracle": oracle}
     target = Target(
         name=joined(source.name, absolute_options(named)),
         inputs=start.inputs,
-        simulator=lambda: simulator(make, start, info_keys, **settings),
+        simulator=lambda: simulator(make_env, start, info_keys, **settings),
         film_simulator=make_for_film
         and (lambda: film_simulator(make_for_film, start, info_keys, **settings)),
         policy=policy.make,
