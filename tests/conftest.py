@@ -1,13 +1,18 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # before torch is imported: on a busy machine its threads wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, Target, load_target
+
+settings.register_profile("policyfuzz", deadline=None)  # a busy machine is no failure
+settings.load_profile("policyfuzz")
 
 
 @pytest.fixture
@@ -16,7 +21,10 @@ def run_campaign(tmp_path: Path) -> Callable[..., CampaignReader]:
 
     def run(target: Target | str, name: str = "campaign", executions: int = 2000, **config: object):
         loaded = load_target(target) if isinstance(target, str) else target
-        options = {"batch_size": loaded.batch_size, "policy_sha256": loaded.policy_sha256} | config
+        options: dict[str, Any] = {
+            "batch_size": loaded.batch_size,
+            "policy_sha256": loaded.policy_sha256,
+        } | config
         store = CampaignWriter.create(tmp_path / name, CampaignConfig(loaded.name, **options), loaded.inputs)
         Campaign(loaded, store, Budget(executions=executions)).run()
         store.close()

@@ -1,6 +1,6 @@
 """Environments and policies that exist in this process only."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -60,7 +60,8 @@ class Protocol:
 
 
 def fuzz(target=Corridor, policy=brave, **options):
-    return pf.fuzz(target, policy, **({"oracle": "terminated", "max_execs": 200, "horizon": 40} | options))
+    defaults: dict[str, Any] = {"oracle": "terminated", "max_execs": 200, "horizon": 40}
+    return pf.fuzz(target, policy, **(defaults | options))
 
 
 FORMS = ["one", "batch", "predict", "object", "class"]
@@ -147,7 +148,7 @@ def model():
 @pytest.mark.slow
 def test_model_acts_as_its_own_predict_and_as_its_file(model, tmp_path):
     model.save(tmp_path / "model.zip")
-    common = {"max_execs": 60, "force": True, "batch": 20}
+    common: dict[str, Any] = {"max_execs": 60, "force": True, "batch": 20}
     live = pf.fuzz("gym:CartPole-v1", model, **common)
     named = pf.fuzz("gym:CartPole-v1", f"sb3:{tmp_path / 'model.zip'}", trust=True, **common)
     policy = pf.fuzz("gym:CartPole-v1", model.policy, **common)

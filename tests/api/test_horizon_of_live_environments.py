@@ -1,5 +1,7 @@
 """How long episodes are in environments that exist in this process only."""
 
+from typing import Any
+
 import gymnasium
 import pytest
 
@@ -15,7 +17,13 @@ def steady(observation):
 @pytest.mark.parametrize("horizon", [60, 700])
 def test_horizon_replaces_the_limit_that_the_environment_has(horizon):
     still = dict.fromkeys(("x", "x_dot", "theta", "theta_dot"), (-0.01, 0.01))
-    options = {"oracle": "truncated", "input": still, "max_execs": 10, "samples": 5, "batch": 5}
+    options: dict[str, Any] = {
+        "oracle": "truncated",
+        "input": still,
+        "max_execs": 10,
+        "samples": 5,
+        "batch": 5,
+    }
     result = pf.fuzz(
         lambda: gymnasium.make("CartPole-v1"), steady, horizon=horizon, force=True, progress=False, **options
     )

@@ -38,7 +38,8 @@ def test_fuzzer_of_a_space_alone_samples():
 
 
 def test_sequences_of_any_length_are_padded():
-    executions = pf.Executions.of([1.0, 2.0, 3.0], [False, True, False], [[0.5], [1, 2, 3], np.zeros(2)])
+    sequences = [np.array([0.5]), np.array([1, 2, 3]), np.zeros(2)]
+    executions = pf.Executions.of([1.0, 2.0, 3.0], [False, True, False], sequences)
     assert executions.states.shape == (3, 3, 1)
     assert executions.lengths.tolist() == [1, 3, 2]
     assert executions.states[1, :, 0].tolist() == [1, 2, 3]

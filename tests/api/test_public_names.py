@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ CHOSEN = [option.name for option in fields(pf.CampaignOptions)]
 
 
 def test_options_reach_their_settings():
-    chosen = {
+    chosen: dict[str, Any] = {
         "strategy": "mdpfuzz",
         "seed": 5,
         "batch": 7,

@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,11 @@ class Instance:
     def __init__(self, folder: Path, target=TARGET, interval=0.0, is_new=True, **config) -> None:
         self.folder, self.target, self.interval = folder, target, interval
         # a strategy that keeps whatever it takes, so that nothing can get lost unnoticed
-        options = {"strategy": "reward", "batch_size": 64, "search": SearchSettings(samples=200)} | config
+        options: dict[str, Any] = {
+            "strategy": "reward",
+            "batch_size": 64,
+            "search": SearchSettings(samples=200),
+        } | config
         if is_new:
             CampaignWriter.create(folder, CampaignConfig(target.name, **options), target.inputs).close()
         self.events: list[Event] = []

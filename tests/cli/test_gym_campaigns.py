@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -31,10 +32,8 @@ def as_onnx(path):
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
     from onnx import TensorProto, helper, numpy_helper
 
-    ports = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        for name, shape in (("obs", ["batch", 4]), ("logits", ["batch", 2]))
-    ]
+    shapes: dict[str, tuple[str | int, ...]] = {"obs": ("batch", 4), "logits": ("batch", 2)}
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     node = helper.make_node("MatMul", ["obs", "W"], ["logits"])
     graph = helper.make_graph([node], "policy", ports[:1], ports[1:], [numpy_helper.from_array(LAYER, "W")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
@@ -114,7 +113,7 @@ td3 = partial(linear, "stable_baselines3", "TD3", PENDULUM, "actor.mu.0.weight",
 tqc = partial(linear, "sb3_contrib", "TQC", PENDULUM, "actor.mu.weight", PUSHES)
 
 #: Target, what makes the policy, packages that are needed.
-CAMPAIGNS = {
+CAMPAIGNS: dict[str, tuple[str, Callable[[Path], str], tuple[str, ...]]] = {
     "classic control": (f"gym:{POLE}", partial(as_python, "nearsighted"), ()),
     "Box2D": ("gym:LunarLander-v3:horizon=400", partial(as_python, "lander"), ("Box2D",)),
     "MuJoCo": (

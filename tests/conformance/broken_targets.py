@@ -151,7 +151,7 @@ class GreyCamera(Walk):
 
 
 class CameraOfGymnasium(Walk):
-    def render(self):
+    def render(self):  # type: ignore[override]
         return np.zeros((20, 30, 3), np.uint8)
 
 

@@ -18,7 +18,7 @@ def random_moments(rng, components, dimensions):
     return rng.dirichlet(np.ones(components)), rng.normal(size=(components, dimensions)), covariances
 
 
-def scipy_log_joint(weights, means, covariances, points):
+def scipy_log_joint(weights, means, covariances, *, points):
     """(n, k) log of weight times density, one component at a time."""
     parts = [
         np.log(weight) + np.atleast_1d(multivariate_normal(mean, covariance).logpdf(points))
@@ -33,7 +33,7 @@ def test_log_density_equals_scipy(seed, components, dimensions, count):
     rng = np.random.default_rng(seed)
     moments = random_moments(rng, components, dimensions)
     points = 3 * rng.normal(size=(count, dimensions))
-    expected = logsumexp(scipy_log_joint(*moments, points), axis=1)
+    expected = logsumexp(scipy_log_joint(*moments, points=points), axis=1)
     got = GaussianMixture.from_moments(*moments).log_density(points)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
 
@@ -44,7 +44,7 @@ def test_responsibilities_equal_scipy(seed, components, dimensions):
     rng = np.random.default_rng(seed)
     moments = random_moments(rng, components, dimensions)
     points = 3 * rng.normal(size=(20, dimensions))
-    joint = scipy_log_joint(*moments, points)
+    joint = scipy_log_joint(*moments, points=points)
     expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
     got = GaussianMixture.from_moments(*moments).responsibilities(points)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
@@ -54,7 +54,7 @@ def test_log_density_equals_scipy_when_points_are_thousands_of_deviations_away()
     rng = np.random.default_rng(0)
     moments = random_moments(rng, 3, 4)
     points = 1e4 * rng.normal(size=(100, 4))
-    expected = logsumexp(scipy_log_joint(*moments, points), axis=1)
+    expected = logsumexp(scipy_log_joint(*moments, points=points), axis=1)
     np.testing.assert_allclose(
         GaussianMixture.from_moments(*moments).log_density(points), expected, rtol=1e-9
     )
@@ -83,7 +83,7 @@ def test_log_density_equals_scipy_when_components_lie_near_or_far(seed, componen
     weights, means = rng.dirichlet(np.ones(components)), distance * rng.normal(size=(components, 1))
     moments = weights, means, np.ones((components, 1, 1))
     points = distance * rng.normal(size=(50, 1))
-    expected = logsumexp(scipy_log_joint(*moments, points), axis=1)
+    expected = logsumexp(scipy_log_joint(*moments, points=points), axis=1)
     got = GaussianMixture.from_moments(*moments).log_density(points)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
 

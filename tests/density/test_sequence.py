@@ -30,7 +30,7 @@ def learnt(states, lengths=None, seed=0, **options):
     return density
 
 
-def scipy_log_density(weights, means, covariances, points):
+def scipy_log_density(weights, means, covariances, *, points):
     parts = [
         np.log(weight) + np.atleast_1d(multivariate_normal(mean, covariance).logpdf(points))
         for weight, mean, covariance in zip(weights, means, covariances, strict=True)
@@ -64,10 +64,10 @@ def direct_mean_log_density(density, states, lengths):
     result = []
     for row, length in zip(states, lengths, strict=True):
         path = (row[:length] - units["location"]) / units["scale"]
-        log_density = scipy_log_density(*singles, path[:1])[0]
+        log_density = scipy_log_density(*singles, points=path[:1])[0]
         if length > 1:
-            log_density += scipy_log_density(*pairs, np.hstack([path[:-1], path[1:]])).sum()
-            log_density -= scipy_log_density(*singles, path[:-1]).sum()
+            log_density += scipy_log_density(*pairs, points=np.hstack([path[:-1], path[1:]])).sum()
+            log_density -= scipy_log_density(*singles, points=path[:-1]).sum()
         result.append(log_density / length)
     return np.array(result)
 

@@ -4,6 +4,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -187,7 +188,7 @@ def write_files(folder):
         (folder / name).write_text(text)
     np.save(folder / "weights.npy", np.array([0.05, 0.15, 1.0, 0.3]))
     rng = np.random.default_rng(0)
-    layers = {
+    layers: dict[str, Any] = {
         "W0": rng.normal(size=(4, 16)),
         "b0": np.zeros(16),
         "W1": rng.normal(size=(16, 2)),

@@ -52,7 +52,7 @@ def test_arrays_come_back_bit_for_bit_in_any_sequence(messages):
 
 @pytest.mark.parametrize("message", [[], [np.empty((0, 3))], [np.empty(0), np.empty((5, 0))]])
 def test_nothing_at_all_can_be_sent_first(sides, message):
-    check_round_trip(*sides, message)
+    check_round_trip(sides[0], sides[1], message)
 
 
 def test_memory_grows_on_both_sides_as_needed(sides):
@@ -72,7 +72,9 @@ def test_what_was_read_does_not_change_when_the_memory_is_written_again(sides):
 def test_arrays_that_lie_strangely_in_memory_are_sent_as_they_read(sides):
     table = np.arange(24.0).reshape(2, 3, 4)
     check_round_trip(
-        *sides, [table.swapaxes(0, 1), table[:, ::-1, 1], np.broadcast_to(np.float64(3), (4, 2))]
+        sides[0],
+        sides[1],
+        [table.swapaxes(0, 1), table[:, ::-1, 1], np.broadcast_to(np.float64(3), (4, 2))],
     )
 
 

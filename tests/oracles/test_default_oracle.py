@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,12 @@ from policyfuzz.oracles import NominalEpisodes, Return, canonical, default_oracl
 from policyfuzz.oracles.defaults import round_between
 
 some_examples = settings(max_examples=200, deadline=None, derandomize=True)
+
+
+def bound_in(text):
+    """The number of a condition like return<2.9."""
+    condition: Any = parse_oracle(text)
+    return condition.number
 
 
 def nominal(returns, terminated=True, truncated=False, lengths=101, **rest):
@@ -91,7 +99,7 @@ def test_episodes_of_one_step_are_not_taken_for_sparse_rewards():
 def test_the_lower_of_two_groups_of_returns_is_a_crash():
     returns = np.concatenate([gaussian(95, 250, 20), gaussian(5, -100, 20)])
     chosen = default_oracle(nominal(returns))
-    np.testing.assert_array_equal(returns < parse_oracle(chosen.text).number, np.arange(100) >= 95)
+    np.testing.assert_array_equal(returns < bound_in(chosen.text), np.arange(100) >= 95)
     assert "5 of 100 nominal episodes" in chosen.reason
 
 
@@ -105,7 +113,7 @@ def test_the_lower_group_is_named_for_the_time_limit_where_that_made_it():
 @pytest.mark.parametrize("lucky", [1, 51])
 def test_what_most_episodes_do_is_no_crash(lucky):
     returns = np.concatenate([gaussian(100 - lucky, 10, 1), gaussian(lucky, 1000, 1)])
-    number = parse_oracle(default_oracle(nominal(returns)).text).number
+    number = bound_in(default_oracle(nominal(returns)).text)
     assert np.count_nonzero(returns < number) <= 49
 
 
@@ -125,18 +133,18 @@ def test_never_done_is_no_crash_where_long_episodes_are_the_better_ones():
 def test_no_nominal_return_is_low_where_there_are_few(count):
     returns = gaussian(count)
     chosen = default_oracle(nominal(returns))
-    assert not (returns < parse_oracle(chosen.text).number).any()
+    assert not (returns < bound_in(chosen.text)).any()
 
 
 def test_a_low_return_is_a_tenth_below_the_lowest():
-    number = parse_oracle(default_oracle(nominal(np.linspace(100, 300, 51))).text).number
+    number = bound_in(default_oracle(nominal(np.linspace(100, 300, 51))).text)
     assert 88 <= number <= 92
 
 
 def test_a_low_return_is_below_one_percent_where_there_are_many():
     returns = gaussian(5000)
     chosen = default_oracle(nominal(returns))
-    share = (returns < parse_oracle(chosen.text).number).mean()
+    share = (returns < bound_in(chosen.text)).mean()
     assert 0.002 < share < 0.008
     assert f"{round(share * 5000)} of 5000 nominal episodes" in chosen.reason
 

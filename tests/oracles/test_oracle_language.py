@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -120,7 +122,8 @@ def test_the_canonical_text_means_the_same_and_stays_as_it_is(text):
 @given(seeds, texts, texts)
 def test_composition_keeps_its_laws(random_episodes, seed, one, two):
     batch = random_episodes(seed)
-    first, second = parse_oracle(one), parse_oracle(two)
+    first: Any = parse_oracle(one)
+    second: Any = parse_oracle(two)
     either, both = first | second, first & second
     crashed = first.judge(batch).crashed, second.judge(batch).crashed
     np.testing.assert_array_equal(either.judge(batch).crashed, crashed[0] | crashed[1])

@@ -41,7 +41,7 @@ def test_parts_of_a_multidiscrete_action_are_chosen_apart():
 
 
 def test_a_multidiscrete_action_keeps_its_shape():
-    space = spaces.MultiDiscrete([[2, 2], [2, 2]])
+    space = spaces.MultiDiscrete(np.full((2, 2), 2))
     np.testing.assert_array_equal(to_actions(np.array([[0, 1, 1, 0]]), space), [[[0, 1], [1, 0]]])
 
 

@@ -1,4 +1,5 @@
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_layers_written_by_hand_are_read_either_way_round(tmp_path, layers, name
 def test_numbered_layers_are_taken_in_the_order_of_their_numbers(tmp_path):
     rng = np.random.default_rng(2)
     weights = [rng.normal(size=(4, 4)) for _ in range(10)] + [rng.normal(size=(4, 2))]
-    arrays = {f"{i}.weight": weights[i] for i in sorted(range(11), key=str)}
+    arrays: dict[str, Any] = {f"{i}.weight": weights[i] for i in sorted(range(11), key=str)}
     np.savez(tmp_path / "p.npz", **arrays, activation="linear")
     expected = np.linalg.multi_dot([OBSERVATIONS.astype(float), *weights]).argmax(axis=1)
     loaded = load_policy(f"npz:{tmp_path / 'p.npz'}", CART)
@@ -85,7 +86,8 @@ def test_a_square_layer_is_turned_only_under_the_name_of_pytorch(tmp_path):
     swap = np.array([[0.0, 1.0], [0.0, 0.0]])
     pair = Spaces(spaces.Box(-1, 1, (2,)), spaces.Box(-1, 1, (2,)))
     for name, expected in (("W0", [0.0, 0.5]), ("0.weight", [-0.5, 0.0])):
-        np.savez(tmp_path / "p.npz", **{name: swap})
+        arrays: dict[str, Any] = {name: swap}
+        np.savez(tmp_path / "p.npz", **arrays)
         loaded = load_policy(f"npz:{tmp_path / 'p.npz'}", pair)
         np.testing.assert_array_equal(acts(loaded, np.array([[0.5, -0.5]], np.float32))[0], expected)
 

@@ -1,4 +1,5 @@
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +37,10 @@ def simulate(cases):
 
 
 def fuzzer_with(guides=("return", "freshness"), seed=0, **parts):
-    made = {"return": ReturnGuide, "freshness": lambda: FreshnessGuide(DensitySettings(components=2))}
+    made: dict[str, Any] = {
+        "return": ReturnGuide,
+        "freshness": lambda: FreshnessGuide(DensitySettings(components=2)),
+    }
     if not guides:
         return Fuzzer(SPACE, solvable, RandomSearch(), seed)
     options = {"samples": 30} | parts

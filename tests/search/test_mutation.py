@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +11,7 @@ from policyfuzz.search.mutation import Mutator
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 
-KINDS = {
+KINDS: dict[str, Callable[[str], Any]] = {
     "real": lambda name: Real(name, -3.0, 7.0),
     "angle": Angle,
     "integer": lambda name: Integer(name, -2, 5),

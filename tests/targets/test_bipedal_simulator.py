@@ -1,5 +1,7 @@
 """The lock-step simulator against gymnasium's own environment, bit for bit, and what a pure episode is."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def cases(seed, count):
 
 def plain_env(row, seed):
     """gymnasium's own environment at the start of a case, and its first observation."""
-    env = BipedalWalker(hardcore=True)
+    env: Any = BipedalWalker(hardcore=True)
     env.np_random = ScriptedTypes(row.astype(int).tolist(), int(seed))
     return env, env.reset()[0]
 
@@ -114,7 +116,7 @@ def types_of(env, seed):
     """The first 15 obstacle types that gymnasium draws for a seed."""
 
     class Listening(ScriptedTypes):
-        def integers(self, low, high):
+        def integers(self, low, high=None, **_options):
             drawn = super().integers(low, high)
             if (low, high) == (1, 4):
                 heard.append(drawn - 1)
@@ -131,7 +133,8 @@ def test_episode_depends_on_input_and_seed_only_when_others_ran_before():
     walks = [lambda observation: gait(observation[None])[0]] * 6
     fresh = lock_step(inputs, seeds, walks, 80)
     used = WalkerSimulator()
-    lock_step(*cases(2, 9), [noisy_gait(row, 1.0) for row in range(9)], 40, used)
+    others = cases(2, 9)
+    lock_step(others[0], others[1], [noisy_gait(row, 1.0) for row in range(9)], 40, used)
     assert_same(lock_step(inputs, seeds, walks, 80, used), fresh)
     assert_same(lock_step(inputs[::-1], seeds[::-1], walks, 80, used)[::-1], fresh)
     assert_same(lock_step(inputs[3:4], seeds[3:4], walks, 80, used), fresh[3:4])

@@ -1,5 +1,7 @@
 """Courses: that they have the obstacles which were asked for, and what the lidar sees of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +26,7 @@ types = st.lists(st.integers(0, 2), min_size=NAMED, max_size=NAMED)
 
 def built(obstacles, seed):
     """gymnasium's environment after its own reset on this course."""
-    env = BipedalWalker(hardcore=True)
+    env: Any = BipedalWalker(hardcore=True)
     env.np_random = ScriptedTypes(obstacles, seed)
     env.reset()
     return env

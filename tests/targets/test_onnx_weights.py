@@ -1,4 +1,5 @@
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ PLAIN = [matmul_model, column_model, gemm_model, gemm_model_without_bias, subtra
 
 def evaluated(model, inputs):
     """(n, out) what the model's own semantics give, one row at a time."""
-    run = ReferenceEvaluator(model)
+    run: Any = ReferenceEvaluator(model)
     return np.stack([np.ravel(run.run(None, {"x": row[None].astype(np.float32)})[0]) for row in inputs])
 
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def make_trial(
     judged = np.array(verdicts if verdicts is not None else [Verdict.FINDING] * count, np.int8)
     found = judged == Verdict.FINDING
     fits = found if distinct is None else np.array(distinct, np.bool_)
-    facts = {
+    facts: dict[str, Any] = {
         "episodes": episodes,
         "seconds": 10.0,
         "cpu_seconds": 5.0,

@@ -28,6 +28,7 @@ def test_all_its_episodes_have_one_case_seed():
 def test_some_of_its_claims_on_acasxu_break_the_rules():
     target = load_target("acasxu")
     trial = MdpfuzzPackage(coverage=False)(target, 400, 0)
+    assert target.solvable is not None
     good = target.inputs.is_valid(trial.inputs) & target.solvable(trial.inputs)
     assert trial.episodes == 400
     assert not good.all()

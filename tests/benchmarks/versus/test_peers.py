@@ -124,6 +124,7 @@ def test_mending_peers_claim_valid_and_solvable_inputs_only():
     trial = run("curiosity", target, 600)
     assert trial.episodes == 600
     assert target.inputs.is_valid(trial.inputs).all()
+    assert target.solvable is not None
     assert target.solvable(trial.inputs).all()
 
 
