@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import Listener
-from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.settings import Budget, CampaignConfig, SearchSettings, StopReason
 from policyfuzz.core.target import Target
 from policyfuzz.execution.executor import InlineExecutor, MakeExecutor
 from policyfuzz.store.reader import CampaignReader

@@ -19,8 +19,8 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.core.settings import DEFAULT_STRATEGY
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.execution.choice import RAY, ExecutorChoice
 from policyfuzz.execution.dispatch import Dispatcher
+from policyfuzz.execution.executor import RAY, ExecutorChoice
 from policyfuzz.execution.worker_pool import ChunkResult, Message, WorkerReady
 from policyfuzz.oracles import NONE, Below, Verdicts
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose

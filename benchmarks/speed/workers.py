@@ -19,8 +19,7 @@ from policyfuzz.campaign.events import BatchDone, Event
 from policyfuzz.core.settings import DEFAULT_STRATEGY, SearchSettings
 from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.execution.choice import INLINE, PROCESSES, RAY, ExecutorChoice
-from policyfuzz.execution.executor import Executor, WorkerStats
+from policyfuzz.execution.executor import INLINE, PROCESSES, RAY, Executor, ExecutorChoice, WorkerStats
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.store.records import Progress
 from policyfuzz.targets.registry import load_target

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Run, Target
+from policyfuzz.search.algorithm import Validator
 from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.evaluation import behaviour_of
-from policyfuzz.search.validation import Validator
 
 #: Random episodes that say how much behaviour varies, and the seed that they are drawn with.
 _EPISODES, _SEED = 512, 20_240_229

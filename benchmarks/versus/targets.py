@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
-from policyfuzz.core.names import split_options
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import Target, split_options
 from policyfuzz.targets.registry import load_target
 from policyfuzz.targets.ripple.target import Pond
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.target import Runner, Target
+from policyfuzz.search.algorithm import Validator
 from policyfuzz.search.cases import NO_PARENT
-from policyfuzz.search.validation import Validator
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,29 +4,33 @@
 `import policyfuzz` stays cheap.
 """
 
-import ast
-from importlib import import_module
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 
-def _read_public_names() -> dict[str, str]:
-    """Public name to the module it lives in."""
-    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
-    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
-    return {alias.name: str(line.module) for line in imports for alias in line.names}
-
-
-_MODULE_OF = _read_public_names()
-__all__ = sorted(_MODULE_OF)
-
-
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
+    """Import a public name when it is first used."""
+    from importlib import import_module
+
+    module_of = _module_of()
+    if name == "__all__":
+        return sorted(module_of)
+    if name not in module_of:
         raise AttributeError(f"module 'policyfuzz' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+    value = globals()[name] = getattr(import_module(module_of[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_module_of()})
+
+
+@cache
+def _module_of() -> dict[str, str]:
+    """Public name to the module it lives in, as `__init__.pyi` says."""
+    import ast
+    from pathlib import Path
+
+    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
+    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
+    return {alias.name: str(line.module) for line in imports for alias in line.names}

@@ -7,8 +7,6 @@ from policyfuzz.api.results import Records as Records
 from policyfuzz.api.results import Result as Result
 from policyfuzz.api.results import open_result as open_result
 from policyfuzz.api.subjects import as_target as as_target
-from policyfuzz.campaign.budget import Budget as Budget
-from policyfuzz.campaign.budget import StopReason as StopReason
 from policyfuzz.campaign.engine import Campaign as Campaign
 from policyfuzz.campaign.events import BatchDone as BatchDone
 from policyfuzz.campaign.events import Examined as Examined
@@ -38,9 +36,11 @@ from policyfuzz.core.oracle import Verdicts as Verdicts
 from policyfuzz.core.oracle import at_first as at_first
 from policyfuzz.core.oracle import smallest as smallest
 from policyfuzz.core.rollout import rollout as rollout
+from policyfuzz.core.settings import Budget as Budget
 from policyfuzz.core.settings import CampaignConfig as CampaignConfig
 from policyfuzz.core.settings import CampaignOptions as CampaignOptions
 from policyfuzz.core.settings import SearchSettings as SearchSettings
+from policyfuzz.core.settings import StopReason as StopReason
 from policyfuzz.core.target import Diagnosis as Diagnosis
 from policyfuzz.core.target import Level as Level
 from policyfuzz.core.target import Runner as Runner

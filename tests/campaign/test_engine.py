@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
-from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started, Stopped
 from policyfuzz.core.executions import Outcome
-from policyfuzz.core.settings import SearchSettings
+from policyfuzz.core.settings import SearchSettings, StopReason
 from policyfuzz.core.target import Runner
 from policyfuzz.search.strategies import STRATEGIES
 

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignWriter
-from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.health import Level, check_target, is_unhealthy
 from policyfuzz.core.errors import UnhealthyTarget
+from policyfuzz.core.settings import StopReason
 from policyfuzz.targets.registry import load_target
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -15,7 +15,7 @@ import pytest
 
 from policyfuzz import CampaignReader
 from policyfuzz.core.errors import CampaignError
-from policyfuzz.store.lock import is_being_written
+from policyfuzz.store.database import is_being_written
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,10 @@ import pytest
 from rich.console import Console
 
 from policyfuzz import CampaignReader
-from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.events import BatchDone, Started
 from policyfuzz.cli.screen import Screen
 from policyfuzz.core.errors import CampaignError
-from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.core.settings import Budget, CampaignConfig
 from policyfuzz.store.records import Progress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "execution"))

@@ -8,8 +8,7 @@ from policyfuzz import load_target
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Runner
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.execution.choice import TIMEOUT, ExecutorChoice, choose_executor
-from policyfuzz.execution.executor import InlineExecutor
+from policyfuzz.execution.executor import TIMEOUT, ExecutorChoice, InlineExecutor, choose_executor
 
 
 @pytest.mark.parametrize(

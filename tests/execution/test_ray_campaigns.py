@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
-from policyfuzz.campaign.budget import StopReason
 from policyfuzz.campaign.events import BatchDone
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.settings import SearchSettings
-from policyfuzz.execution.choice import ExecutorChoice
-from policyfuzz.execution.executor import InlineExecutor
+from policyfuzz.core.settings import SearchSettings, StopReason
+from policyfuzz.execution.executor import ExecutorChoice, InlineExecutor
 from policyfuzz.execution.ray.ray_pool import RayPool
 
 from .ray_machines import descendants, is_running, machines

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.search.validation import Validator
+from policyfuzz.search.algorithm import Validator
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 

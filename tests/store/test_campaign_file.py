@@ -9,8 +9,8 @@ from policyfuzz import Angle, CampaignConfig, CampaignReader, CampaignWriter, In
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.settings import CampaignConfig as Config
 from policyfuzz.core.settings import SearchSettings
+from policyfuzz.store.database import FILE_NAME
 from policyfuzz.store.records import BatchRecord, Finding, Progress
-from policyfuzz.store.schema import FILE_NAME
 
 SPACE = InputSpace((Real("speed", 0, 9, unit="ft/s"), Angle("return"), Integer('odd "name"', 0, 5)))
 

@@ -11,9 +11,8 @@ import pytest
 
 from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, InputSpace, Real
 from policyfuzz.search.corpus import COLUMNS
-from policyfuzz.store.columns import columns_of
-from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, Progress
-from policyfuzz.store.schema import BATCH_COLUMNS, FILE_NAME, INPUT_TABLES, SEED_COLUMNS, create_statements
+from policyfuzz.store.database import BATCH_COLUMNS, FILE_NAME, INPUT_TABLES, SEED_COLUMNS, create_statements
+from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, Progress, columns_of
 
 RECORDS = {"findings": Finding, "errors": FailedEpisode, "batches": Progress}
 

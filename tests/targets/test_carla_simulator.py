@@ -14,12 +14,11 @@ import numpy as np
 import pytest
 
 from policyfuzz import Runner
-from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.rollout import rollout
-from policyfuzz.core.settings import CampaignConfig, SearchSettings
+from policyfuzz.core.settings import Budget, CampaignConfig, SearchSettings
 from policyfuzz.core.target import Target
 from policyfuzz.oracles import NONE, Below
 from policyfuzz.store.reader import CampaignReader

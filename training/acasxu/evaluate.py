@@ -10,7 +10,8 @@ from scipy.stats import binomtest
 
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.targets.acasxu import encounter
-from policyfuzz.targets.acasxu.networks import BUCKETS, networks_in
+from policyfuzz.targets.acasxu.networks import networks_in
+from policyfuzz.targets.acasxu.target import BUCKETS
 
 #: Encounters flown at a time; small enough to stay in the cache.
 CHUNK = 2048

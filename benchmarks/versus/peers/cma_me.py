@@ -19,8 +19,8 @@ from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target
+from policyfuzz.search.algorithm import Validator
 from policyfuzz.search.evaluation import behaviour_of
-from policyfuzz.search.validation import Validator
 
 #: Random episodes that the archive starts from, and the share of all episodes that they may take.
 _SAMPLES, _SAMPLED_SHARE = 500, 0.2

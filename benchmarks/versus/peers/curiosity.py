@@ -20,7 +20,7 @@ from benchmarks.versus.peers.distillation import Distillation, thin
 from benchmarks.versus.trial import Recorder, Trial, draw_samples, draw_seeds, learnable
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Target
-from policyfuzz.search.validation import Validator
+from policyfuzz.search.algorithm import Validator
 
 #: Inputs that the pool starts with at most, and the share of all episodes that they may take.
 _SAMPLES, _SAMPLED_SHARE = 1000, 0.2

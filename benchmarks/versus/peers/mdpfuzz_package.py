@@ -22,7 +22,7 @@ from benchmarks.versus.trial import Recorder, Trial, draw_samples, draw_seeds
 from policyfuzz.core import extras
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target
-from policyfuzz.search.validation import Validator
+from policyfuzz.search.algorithm import Validator
 
 #: K, tau and gamma of the paper.
 _COMPONENTS, _THRESHOLD, _UPDATE_WEIGHT = 10, 0.01, 0.01

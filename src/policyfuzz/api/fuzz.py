@@ -12,13 +12,12 @@ from typing import Any
 from policyfuzz.api.progress import progress_bar
 from policyfuzz.api.results import Result
 from policyfuzz.api.subjects import Input, as_target
-from policyfuzz.campaign.budget import Budget, Duration, StopReason, seconds_of
 from policyfuzz.campaign.events import Listener
 from policyfuzz.campaign.launch import launch, stored_policy
 from policyfuzz.core.errors import UnhealthyTarget, UsageError
-from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
 from policyfuzz.core.target import Diagnosis, Target
-from policyfuzz.execution.choice import choose_executor
+from policyfuzz.execution.executor import choose_executor
 
 
 def fuzz(

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.events import BatchDone, Event, Listener, Started, Stopped
+from policyfuzz.core.settings import Budget
 from policyfuzz.store.records import Progress
 
 #: Seconds between two pictures in a notebook.

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.names import IN_MEMORY, joined, split_options
-from policyfuzz.core.target import MakeRunner, Runner, Target
+from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, joined, split_options
 from policyfuzz.environments.live import digest, label, live_environment, live_target, plain_policy
 from policyfuzz.targets.registry import ADAPTERS, load_target
 

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.campaign.confirmation import Confirmations
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.sync.queue import ImportQueue, import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
-from policyfuzz.campaign.tracker import ProgressTracker
+from policyfuzz.campaign.tracker import Confirmations, ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
+from policyfuzz.core.settings import Budget, StopReason
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
@@ -121,7 +120,7 @@ class Campaign:
         return self._loop()
 
     def _loop(self) -> StopReason:
-        reason = self.budget.spent(self.progress)
+        reason = self.budget.limit_reached(self.progress)
         while True:
             self._sync()
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
@@ -133,7 +132,7 @@ class Campaign:
             except TimeIsUp:  # what is in flight is run again when the campaign goes on
                 return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
-            reason = reason or self.budget.spent(self.progress)
+            reason = reason or self.budget.limit_reached(self.progress)
 
     def _time_left(self) -> float | None:
         """Seconds until episodes in flight are abandoned; None without a time limit."""

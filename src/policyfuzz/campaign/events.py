@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from policyfuzz.campaign.budget import Budget, StopReason
-from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.core.settings import Budget, CampaignConfig, StopReason
 from policyfuzz.core.target import Diagnosis
 from policyfuzz.store.records import FailedEpisode, Finding, Progress
 

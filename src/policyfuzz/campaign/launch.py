@@ -7,19 +7,24 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.engine import Campaign
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Stop
 from policyfuzz.campaign.sync.files import DamagedFile, InstanceInfo, instance_folders
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.core.errors import CampaignError, UsageError
-from policyfuzz.core.names import split_options
-from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig, CampaignOptions, SearchSettings
-from policyfuzz.core.target import Diagnosis, Target
-from policyfuzz.execution.choice import ExecutorChoice
+from policyfuzz.core.settings import (
+    DEFAULT_STRATEGY,
+    Budget,
+    CampaignConfig,
+    CampaignOptions,
+    SearchSettings,
+    StopReason,
+)
+from policyfuzz.core.target import Diagnosis, Target, split_options
+from policyfuzz.execution.executor import ExecutorChoice
+from policyfuzz.store.database import FILE_NAME
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
-from policyfuzz.store.schema import FILE_NAME
 from policyfuzz.store.writer import CampaignWriter
 
 #: Longer names of targets make poor folder names; their options are left out.

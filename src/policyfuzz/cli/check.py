@@ -11,7 +11,7 @@ from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_w
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import InputSpace
     from policyfuzz.core.target import Diagnosis
-    from policyfuzz.execution.choice import ExecutorChoice
+    from policyfuzz.execution.executor import ExecutorChoice
 
 EPILOG = """\
 \b

@@ -19,7 +19,7 @@ from policyfuzz.cli.options import (
 from policyfuzz.core.settings import CampaignOptions
 
 if TYPE_CHECKING:
-    from policyfuzz.execution.choice import ExecutorChoice
+    from policyfuzz.execution.executor import ExecutorChoice
 
 EPILOG = """\
 \b
@@ -88,11 +88,11 @@ def command(
     TARGET is a name from `policyfuzz targets`, gym:ENVIRONMENT, pettingzoo:MODULE, or module:function or
     FILE.py:function of your own.
     """
-    from policyfuzz.campaign.budget import Budget, StopReason
     from policyfuzz.campaign.launch import launch, stored_policy
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.screen import make_listener
     from policyfuzz.cli.summary import print_summary
+    from policyfuzz.core.settings import Budget, StopReason
     from policyfuzz.report.tables import totals
     from policyfuzz.store.reader import CampaignReader
 

@@ -72,7 +72,7 @@ def _check_out(out: Path, force: bool) -> None:
 def _check_target(target: str) -> None:
     """Refuse what needs no file, or is one."""
     from policyfuzz.core.errors import UsageError
-    from policyfuzz.core.names import split_options
+    from policyfuzz.core.target import split_options
     from policyfuzz.targets.registry import ADAPTERS
 
     base, _, rest = split_options(target)[0].partition(":")

@@ -21,7 +21,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from policyfuzz.campaign.budget import seconds_of
+        from policyfuzz.core.settings import seconds_of
 
         try:
             return seconds_of(str(value)) or 0.0
@@ -45,7 +45,7 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def asked(workers: int | None, executor: str | None, timeout: float | None, **rest: Any) -> int:
-        from policyfuzz.execution.choice import choose_executor
+        from policyfuzz.execution.executor import choose_executor
 
         return command(executor=choose_executor(executor, workers, timeout), **rest)
 
@@ -98,7 +98,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         trust: bool,
         **rest: Any,
     ) -> int:
-        from policyfuzz.core.names import joined, split_options
+        from policyfuzz.core.target import joined, split_options
 
         base, options = split_options(target)
         said = {

@@ -95,7 +95,7 @@ def _replay_error(
 ) -> int:
     """Run an episode again that could not be run, and say what comes of it now."""
     from policyfuzz.cli.console import print_json
-    from policyfuzz.execution.choice import TIMEOUT
+    from policyfuzz.execution.executor import TIMEOUT
     from policyfuzz.triage.replay import replay_failed
 
     failed = campaign.failed_episode(number)

@@ -15,12 +15,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from policyfuzz.campaign.budget import Budget
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Listener, Started, Waiting
 from policyfuzz.cli.console import talk
 from policyfuzz.cli.options import format_rate, format_seconds
 from policyfuzz.cli.summary import failures_text, workers_text
-from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.core.settings import Budget, CampaignConfig
 from policyfuzz.core.target import Diagnosis, Level
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.records import Finding, Progress

@@ -25,7 +25,7 @@ from policyfuzz.report.instances import (
 )
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
-from policyfuzz.store.lock import is_being_written
+from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
 
 EPILOG = """\

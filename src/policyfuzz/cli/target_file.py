@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from policyfuzz.api.subjects import as_target
 from policyfuzz.core.code_files import absolute_name
 from policyfuzz.core.inputs import Angle, Choice, Dimension, Integer, Seed
-from policyfuzz.core.names import joined, split_options
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import Target, joined, split_options
 
 _COMMENT: dict[str, Any] = {"width": 100, "initial_indent": "# ", "subsequent_indent": "# "}
 #: Options of an environment that the file spells out.

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from policyfuzz.campaign.budget import Budget, StopReason
 from policyfuzz.campaign.events import BatchDone, Event, Listener
 from policyfuzz.campaign.launch import launch
 from policyfuzz.core.errors import PolicyFuzzError
 from policyfuzz.core.executions import Executions
-from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.core.settings import Budget, CampaignOptions, StopReason
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer

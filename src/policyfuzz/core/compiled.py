@@ -1,23 +1,20 @@
-"""The one place that uses numba: how the package compiles its inner loops."""
+"""The one door to numba: how the inner loops of the package are compiled."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numba
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def kernel(function: Function) -> Function:
-    """Compile `function` to machine code at its first call and cache the result on disk.
-
-    Multiply-adds may be fused (`contract`), but sums are never reordered: the bits of a row never depend
-    on its neighbours in the batch.
-    """
-    compiled = numba.njit(cache=True, fastmath={"contract"}, nogil=True)(function)
-    return cast(Function, compiled)
+class _Decorator(Protocol):
+    def __call__(self, function: _Function, /) -> _Function: ...
 
 
-def exact_kernel(function: Function) -> Function:
-    """As `kernel`, but nothing is fused: every operation is rounded as written."""
-    return cast(Function, numba.njit(cache=True, nogil=True)(function))
+#: Decorator: compile a function to machine code at its first call and keep the result on disk. Multiply-adds
+#: may be fused (`contract`), sums are never reordered: a row of a batch gets the same bits whatever its
+#: neighbours are.
+kernel = cast(_Decorator, numba.njit(cache=True, fastmath={"contract"}, nogil=True))
+#: As `kernel`, but nothing is fused: each operation is rounded as it is written.
+exact_kernel = cast(_Decorator, numba.njit(cache=True, nogil=True))

@@ -8,8 +8,7 @@ from typing import Any
 from policyfuzz.core.code_files import code_digest
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.interfaces import Policy
-from policyfuzz.core.names import IN_MEMORY, joined
-from policyfuzz.core.target import MakeRunner, Target
+from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target, joined
 from policyfuzz.environments.choices import (
     LIMITLESS,
     SAMPLES,

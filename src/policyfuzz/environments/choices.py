@@ -8,7 +8,7 @@ import numpy as np
 
 from policyfuzz.core.code_files import absolute_name
 from policyfuzz.core.errors import UnhealthyTarget
-from policyfuzz.core.names import choice, number
+from policyfuzz.core.target import choice, number
 from policyfuzz.environments.find_start import read_changes
 from policyfuzz.environments.starts import Start
 from policyfuzz.oracles import language

@@ -11,8 +11,7 @@ from typing import Any
 from policyfuzz.core.code_files import absolute_name, load_attribute, load_file
 from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, TargetCodeError, UsageError
 from policyfuzz.core.extras import install_hint
-from policyfuzz.core.names import IN_MEMORY, check_options, choice
-from policyfuzz.core.target import MakeRunner, Runner, Target
+from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
 from policyfuzz.environments.build import (
     EnvironmentSource,
     MakeEnv,

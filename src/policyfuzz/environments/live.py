@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on
 from policyfuzz.core.interfaces import Policy
-from policyfuzz.core.names import IN_MEMORY
-from policyfuzz.core.target import MakeRunner, Target
+from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target
 from policyfuzz.environments.gymnasium import gym_target, limited
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.python import maker

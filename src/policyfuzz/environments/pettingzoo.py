@@ -10,8 +10,7 @@ from typing import Any
 from policyfuzz.core import extras
 from policyfuzz.core.code_files import absolute_name, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
-from policyfuzz.core.names import IN_MEMORY, check_options, choice
-from policyfuzz.core.target import MakeRunner, Runner, Target
+from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
 from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target, environment_arguments
 from policyfuzz.environments.changed_start import changed
 from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of

@@ -1,15 +1,24 @@
-"""The executor protocol: runs batches in order. `InlineExecutor` runs them in this process."""
+"""What runs batches, in order: the protocol, the executor in this process, and the choice of one."""
 
+import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.executions import Executions
-from policyfuzz.core.target import Runner, Target
+from policyfuzz.core.target import Run, Runner, Target
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.search.cases import Cases
+from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+
+if TYPE_CHECKING:
+    from policyfuzz.execution.worker_pool import WorkerPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +90,111 @@ class InlineExecutor:
 
     def close(self) -> None:
         self._queue.clear()
+
+
+INLINE, PROCESSES, RAY = "inline", "processes", "ray"
+#: Default time-out of an episode in a worker, in seconds.
+TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorChoice:
+    """Which executor to use, and its options."""
+
+    kind: str = INLINE
+    workers: int | None = None  #: None for one per core
+    timeout: float = TIMEOUT  #: seconds for an episode in a worker
+    address: str = ""  #: of a Ray cluster; empty to start one
+
+    def make_executor(self, target: Target, clock: TimeSplit) -> Executor:
+        """Start the executor for the batches of a campaign on `target`."""
+        if self.kind == INLINE:
+            return InlineExecutor(target, clock)
+        from policyfuzz.execution.dispatch import Dispatcher
+
+        pool, workers = self._start_pool(target)
+        try:
+            return Dispatcher(target, pool, workers, self.timeout, clock)
+        except BaseException:
+            pool.close()
+            raise
+
+    def make_runner(self, target: Target) -> Run:
+        """Start what runs single episodes outside of a campaign: just as isolated, always on this machine."""
+        if self.kind == INLINE:
+            return Runner(target)
+        workers = self.workers if self.kind == PROCESSES else 1
+        return _IsolatedRunner(target, ExecutorChoice(PROCESSES, workers, self.timeout))
+
+    def _start_pool(self, target: Target) -> tuple["WorkerPool", int]:
+        """A pool, and the number of workers it should have."""
+        from policyfuzz.execution.shipping import pack
+
+        workers = _limited_workers(target, self.workers)
+        if self.kind == RAY:
+            from policyfuzz.execution.ray.ray_pool import RayPool
+
+            pool = RayPool(pack(target), self.address or None, workers)
+            return pool, workers or pool.cpus
+        if not hasattr(os, "killpg"):
+            raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
+        from policyfuzz.execution.processes.process_pool import ProcessPool
+
+        return ProcessPool(pack(target)), workers or usable_cores()
+
+
+def choose_executor(
+    name: str | None = None, workers: int | None = None, timeout: float | None = None
+) -> ExecutorChoice:
+    """The executor that `name` says: inline, processes, or ray[:ADDRESS].
+
+    Without a name, `workers` or `timeout` (seconds per episode) select worker processes; otherwise the
+    campaign's own process runs the episodes.
+    """
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers is {workers}, expected 1 or more")
+    if timeout is not None and not timeout > 0:
+        raise UsageError(f"timeout is {timeout:g} s, expected more than 0")
+    kind, _, address = (name or "").partition(":")
+    kind = kind or (INLINE if workers is None and timeout is None else PROCESSES)
+    if kind not in (INLINE, PROCESSES, RAY):
+        raise unknown_name("executor", kind, (INLINE, PROCESSES, RAY))
+    if address and kind != RAY:
+        raise UsageError(f"executor {kind} has no address, and was given {address!r}", "write ray:ADDRESS")
+    if kind == INLINE and (workers is not None or timeout is not None):
+        raise UsageError(
+            "the executor inline has no workers, and cannot stop what hangs",
+            "leave out -j and --timeout, or --executor inline",
+        )
+    return ExecutorChoice(kind, workers, timeout or TIMEOUT, address)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _IsolatedRunner:
+    """Runs episodes of `target` in worker processes, which end when this object is deleted."""
+
+    def __init__(self, target: Target, choice: ExecutorChoice) -> None:
+        self._executor = choice.make_executor(target, TimeSplit())
+        weakref.finalize(self, self._executor.close)
+
+    def __call__(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
+        """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
+        parents = np.full(len(inputs), NO_PARENT, np.int64)
+        self._executor.submit(Cases.of(Purpose.SAMPLE, inputs, seeds, parents))
+        return self._executor.collect()
+
+
+def _limited_workers(target: Target, workers: int | None) -> int | None:
+    """`workers`, or the target's limit if the user gave no number; more than the limit is an error."""
+    limit = target.max_workers
+    if limit is not None and workers is not None and workers > limit:
+        raise UsageError(
+            f"target {target.name} can be run by {limit} worker{'s' if limit > 1 else ''} at a time,"
+            f" and was given {workers}",
+            f"use -j {limit}",
+        )
+    return limit if workers is None else workers

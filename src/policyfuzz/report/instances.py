@@ -15,10 +15,9 @@ from policyfuzz.campaign.sync.files import PROGRESS, DamagedFile, InstanceInfo, 
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.statistics import FailureProbability
-from policyfuzz.store.lock import is_being_written
+from policyfuzz.store.database import FILE_NAME, is_being_written
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Progress
-from policyfuzz.store.schema import FILE_NAME
 
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import Dimension, InputSpace

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm, SearchContext, State, Update
+from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm, SearchContext, State, Update, Validator
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import Corpus
-from policyfuzz.search.validation import Validator
 
 
 @dataclass(slots=True)

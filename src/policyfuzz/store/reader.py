@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.settings import CampaignConfig
-from policyfuzz.store.columns import record_of
-from policyfuzz.store.database import campaign_file, check_format, connect
-from policyfuzz.store.records import FailedEpisode, Finding, Progress
-from policyfuzz.store.schema import FILE_NAME, SEED_COLUMNS, quoted
+from policyfuzz.store.database import FILE_NAME, SEED_COLUMNS, campaign_file, check_format, connect, quoted
+from policyfuzz.store.records import FailedEpisode, Finding, Progress, record_of
 
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import InputSpace

@@ -1,19 +1,34 @@
-"""Frozen records of a campaign, each of them a row of its file."""
+"""Frozen records of a campaign, and the columns that store them.
+
+A field `x: Annotated[int, Column("INTEGER NOT NULL", "what it means")]` is stored in column `x`. The tables
+of the file, the rows that are written and the records that are read all follow from such fields, by name.
+"""
 
 import math
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.interfaces import EpisodeError
-from policyfuzz.store.columns import Column
 
 #: Status of a finding.
 NEW, CONFIRMED, FLAKY = "new", "confirmed", "flaky"
 #: Number of a finding that was run again, its status, and whether it is distinct.
 Verdict = tuple[int, str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    kind: str  #: its SQL type with constraints
+    meaning: str  #: for readers of the file; docs/campaign-file.md repeats it
+    name: str | None = None  #: where it differs from the name of the field
+
 
 _KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL NOT NULL", "TEXT NOT NULL"
 
@@ -164,3 +179,46 @@ class BatchRecord:
     first_seed: int = 0  #: number of the first new seed
     energies: list[tuple[float, int]] = field(default_factory=list)  #: new energy and number of older seeds
     state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what the search needs to go on
+
+
+class IsDataclass(Protocol):
+    """Any record."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Record = TypeVar("Record", bound=IsDataclass)
+
+
+def columns_of(record: type[IsDataclass]) -> dict[str, Column]:
+    """Name to column of all fields of `record` that are stored in columns, in order."""
+    return {name: column for name, (_, _, column) in _stored_fields(record).items()}
+
+
+def row_of(record: IsDataclass) -> dict[str, Any]:
+    """The row that stores `record`. SQLite itself stores NaN as NULL."""
+    return {name: getattr(record, field) for name, (field, _, _) in _stored_fields(type(record)).items()}
+
+
+def record_of(kind: type[Record], row: Mapping[str, Any], **others: Any) -> Record:
+    """The record of this `kind` that `row` stores; `others` are fields that have no column."""
+    stored = _stored_fields(kind).items()
+    return kind(**{field: _restored(type_, row[name]) for name, (field, type_, _) in stored}, **others)
+
+
+@cache
+def _stored_fields(record: type[IsDataclass]) -> dict[str, tuple[str, Any, Column]]:
+    """Column name to the name, the type and the column of each field that has one."""
+    stored = {}
+    hints = get_type_hints(record, include_extras=True)
+    for one in fields(record):
+        for column in getattr(hints[one.name], "__metadata__", ()):
+            stored[column.name or one.name] = one.name, hints[one.name].__origin__, column
+    return stored
+
+
+def _restored(kind: Any, value: Any) -> Any:
+    """`value` as the field had it: SQLite knows neither NaN nor truth values."""
+    if kind is float and value is None:
+        return float("nan")
+    return bool(value) if kind is bool else value

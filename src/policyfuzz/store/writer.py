@@ -16,12 +16,10 @@ from filelock import BaseFileLock
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.inputs import Choice, Dimension, InputSpace
 from policyfuzz.core.settings import CampaignConfig
-from policyfuzz.store import schema
-from policyfuzz.store.columns import row_of
-from policyfuzz.store.database import campaign_file, connect
-from policyfuzz.store.lock import lock_for_writing
+from policyfuzz.store import database
+from policyfuzz.store.database import campaign_file, connect, lock_for_writing
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding
+from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, row_of
 
 _VERSIONS_OF = ("policyfuzz", "numpy", "scipy", "numba")
 
@@ -49,7 +47,7 @@ class CampaignWriter(CampaignReader):
             raise CampaignError(f"cannot make folder {folder}: {error.strerror}") from error
         lock = lock_for_writing(folder)
         try:
-            if (folder / schema.FILE_NAME).exists():
+            if (folder / database.FILE_NAME).exists():
                 raise CampaignError(
                     f"{folder} already holds a campaign",
                     hint="continue it with --resume (resume=True in Python), or choose another folder",
@@ -85,8 +83,8 @@ class CampaignWriter(CampaignReader):
             is_empty = False  # the next reader reports what is wrong
         self.close()
         if is_empty:
-            database = schema.FILE_NAME
-            for name in (database, f"{database}-wal", f"{database}-shm", schema.LOCK_NAME):
+            file = database.FILE_NAME
+            for name in (file, f"{file}-wal", f"{file}-shm", database.LOCK_NAME):
                 (self.folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # there may be other things in it
                 self.folder.rmdir()
@@ -118,7 +116,7 @@ class CampaignWriter(CampaignReader):
             columns = _seed_columns(record) | dict(
                 zip(self.input_columns, record.seed_inputs.T.tolist(), strict=True)
             )
-            run_many(schema.insert_statement("seeds", columns), zip(*columns.values(), strict=True))
+            run_many(database.insert_statement("seeds", columns), zip(*columns.values(), strict=True))
         run_many("UPDATE seeds SET energy = ? WHERE id = ?", record.energies)
         run_many(
             "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)",
@@ -131,7 +129,7 @@ class CampaignWriter(CampaignReader):
     def _insert(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
         rows = list(rows)
         if rows:
-            statement = schema.insert_statement(table, rows[0])
+            statement = database.insert_statement(table, rows[0])
             self._connection.executemany(statement, [tuple(row.values()) for row in rows])
 
     def _row_with_input(self, record: Finding | FailedEpisode) -> dict[str, Any]:
@@ -144,20 +142,20 @@ def _options(dimension: Dimension) -> str | None:
 
 
 def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
-    if len(space.dimensions) > schema.MOST_DIMENSIONS:
+    if len(space.dimensions) > database.MOST_DIMENSIONS:
         raise CampaignError(
-            f"the input has {len(space.dimensions)} dimensions, at most {schema.MOST_DIMENSIONS} fit"
+            f"the input has {len(space.dimensions)} dimensions, at most {database.MOST_DIMENSIONS} fit"
         )
     # made under another name, so that a campaign file is never seen half made
-    unfinished = folder / f"{schema.FILE_NAME}.new"
+    unfinished = folder / f"{database.FILE_NAME}.new"
     unfinished.unlink(missing_ok=True)
     connection = connect(unfinished, "rwc")
-    columns = schema.input_columns(space.names)
+    columns = database.input_columns(space.names)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         with connection:
             connection.execute("BEGIN")
-            for statement in schema.create_statements(space.names):
+            for statement in database.create_statements(space.names):
                 connection.execute(statement)
             connection.executemany(
                 "INSERT INTO dimensions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -174,7 +172,7 @@ def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
         raise CampaignError(f"cannot write to {folder}: {error}", hint="is the disk full?") from error
     finally:
         connection.close()
-    unfinished.rename(folder / schema.FILE_NAME)
+    unfinished.rename(folder / database.FILE_NAME)
 
 
 def _versions() -> dict[str, str]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
-from policyfuzz.core.names import IN_MEMORY, check_options, joined, split_options
-from policyfuzz.core.target import MakeRunner, Runner, Target
+from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, joined, split_options
 
 
 @dataclass(frozen=True, slots=True)

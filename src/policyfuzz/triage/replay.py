@@ -8,7 +8,7 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.executions import Outcome
 from policyfuzz.core.interfaces import CRASHED, HUNG, EpisodeError
 from policyfuzz.core.target import Runner, Target
-from policyfuzz.execution.choice import INLINE, PROCESSES, TIMEOUT, ExecutorChoice
+from policyfuzz.execution.executor import INLINE, PROCESSES, TIMEOUT, ExecutorChoice
 from policyfuzz.oracles import NONE
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, UsageError, WorkersFailed
-from policyfuzz.execution.choice import usable_cores
+from policyfuzz.execution.executor import usable_cores
 from policyfuzz.execution.processes.reaper import kill_group
 from policyfuzz.execution.ray import bridge as bridge_module
 from policyfuzz.execution.ray.node import Command, Kill, Send, Start

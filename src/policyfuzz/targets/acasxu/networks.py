@@ -1,9 +1,8 @@
-"""The controller: five networks, one for each previous advisory, and the files they come from."""
+"""Networks of other people: five of one time bucket, in a folder of .onnx or .nnet files."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,35 +13,10 @@ from numpy.typing import NDArray
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError
 from policyfuzz.policies.mlp import Layers, MlpBank
-from policyfuzz.policies.npz import read_npz, shipped
 from policyfuzz.targets.acasxu.encounter import ADVISORIES, OBSERVATION_CENTRE, OBSERVATION_SPAN
 
-BUCKETS = 9
 #: Previous advisory and time bucket, both counted from one, as the public files name them.
 _FILE_NAME = re.compile(r"_([1-5])_([1-9])(?:_batch_2000)?\.(onnx|nnet)$")
-
-
-class AdvisoryPolicy:
-    """Gives the advisory with the lowest score; the previous advisory chooses the network."""
-
-    def __init__(self, bank: MlpBank) -> None:
-        self._bank = bank
-        self._previous = np.zeros(0, np.int64)
-
-    def begin(self, count: int) -> None:
-        self._previous = np.zeros(count, np.int64)
-
-    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        advisories: NDArray[np.int64] = self._bank(observations, self._previous[rows]).argmin(axis=1)
-        self._previous[rows] = advisories
-        return advisories
-
-
-@cache
-def shipped_networks(bucket: int) -> MlpBank:
-    """The five networks of time `bucket` (1-9) that come with the package."""
-    every = read_npz(shipped("acasxu/networks.npz"))
-    return replace(every, parameters=every.parameters[bucket - 1 :: BUCKETS].copy())
 
 
 def networks_in(folder: Path, bucket: int) -> MlpBank:

@@ -1,23 +1,24 @@
 """ACAS Xu: supervised networks that keep two aircraft apart."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import Angle, InputSpace, Real
-from policyfuzz.core.names import number, policy_path
-from policyfuzz.core.target import Target
-from policyfuzz.oracles import Below
+from policyfuzz.core.oracle import Below
+from policyfuzz.core.target import Target, number, policy_path
+from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.policies.npz import read_npz, shipped
 from policyfuzz.targets.acasxu import encounter
-from policyfuzz.targets.acasxu.networks import (
-    BUCKETS,
-    AdvisoryPolicy,
-    networks_in,
-    shipped_networks,
-)
+from policyfuzz.targets.acasxu.networks import networks_in
 
+#: Time buckets, each with its networks.
+BUCKETS = 9
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
 
@@ -55,6 +56,29 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         batch_size=1024,
         draw=_draw,
     )
+
+
+class AdvisoryPolicy:
+    """Gives the advisory with the lowest score; the previous advisory chooses the network."""
+
+    def __init__(self, bank: MlpBank) -> None:
+        self._bank = bank
+        self._previous = np.zeros(0, np.int64)
+
+    def begin(self, count: int) -> None:
+        self._previous = np.zeros(count, np.int64)
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        advisories: NDArray[np.int64] = self._bank(observations, self._previous[rows]).argmin(axis=1)
+        self._previous[rows] = advisories
+        return advisories
+
+
+@cache
+def shipped_networks(bucket: int) -> MlpBank:
+    """The five networks of time `bucket` (1-9) that come with the package."""
+    every = read_npz(shipped("acasxu/networks.npz"))
+    return replace(every, parameters=every.parameters[bucket - 1 :: BUCKETS].copy())
 
 
 def _draw(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.names import policy_path
-from policyfuzz.core.target import Target
+from policyfuzz.core.oracle import Below
+from policyfuzz.core.target import Target, policy_path
 from policyfuzz.environments.families.bipedal_walker import OBSTACLE_INPUTS
-from policyfuzz.oracles import Below
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy, schemes
 from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network

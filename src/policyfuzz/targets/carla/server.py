@@ -9,7 +9,7 @@ from typing import Any
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
-from policyfuzz.core.names import choice, joined, number
+from policyfuzz.core.target import choice, joined, number
 
 #: Ports are two bytes; CARLA also takes the two that follow its own.
 _LAST_PORT = 65_533

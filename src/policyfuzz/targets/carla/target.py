@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from policyfuzz.core.code_files import find_code
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import Policy
+from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target
-from policyfuzz.oracles import Below
 from policyfuzz.policies.loaded import LoadedPolicy
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz import read_npz

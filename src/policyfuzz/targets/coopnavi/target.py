@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 
 from policyfuzz.core.inputs import InputSpace, Real
-from policyfuzz.core.names import choice, joined, number, policy_path
 from policyfuzz.core.oracle import Composable
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, actors_in, shipped_actors
 from policyfuzz.targets.coopnavi.layout import is_solvable, is_valid, sample

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from policyfuzz.core.names import number, policy_path
-from policyfuzz.core.target import Target
-from policyfuzz.oracles import Below
+from policyfuzz.core.oracle import Below
+from policyfuzz.core.target import Target, number, policy_path
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.networks import DrivingPolicy, cloned, expert, network_in

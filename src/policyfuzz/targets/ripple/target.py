@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.inputs import InputSpace, Real
 from policyfuzz.core.interfaces import Frame
-from policyfuzz.core.names import number
-from policyfuzz.core.target import Target
-from policyfuzz.oracles import Below
+from policyfuzz.core.oracle import Below
+from policyfuzz.core.target import Target, number
 
 STEPS = 50
 #: Further coordinates do not matter: a box of small probability in all of 50 would fill half the cube.
