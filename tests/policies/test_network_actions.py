@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.actions import rescaled, to_actions
+from policyfuzz.policies.spaces import rescaled, to_actions
 
 
 def test_the_first_of_the_highest_scores_wins():

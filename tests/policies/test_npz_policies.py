@@ -9,7 +9,7 @@ from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.npz import read_npz, write_npz
-from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.spaces import sample_observations
 from policyfuzz.policies.uri import load_policy
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))

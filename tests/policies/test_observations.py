@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.policies.observations import sample_observations, views
+from policyfuzz.policies.spaces import sample_observations, views
 
 ROOM = spaces.Dict(
     {

@@ -4,7 +4,7 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.spaces import sample_observations
 from policyfuzz.policies.uri import load_policy
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")

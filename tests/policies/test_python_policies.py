@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.spaces import sample_observations
 from policyfuzz.policies.uri import load_policy
 
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.spaces import sample_observations
 from policyfuzz.policies.uri import load_policy
 
 torch = pytest.importorskip("torch", reason="needs torch")

@@ -17,9 +17,11 @@ from policyfuzz.environments.build import (
     MakeEnv,
     build_target,
     environment_arguments,
+    frames_per_second,
+    horizon_of,
     policy_for,
+    wrappers_of,
 )
-from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of
 from policyfuzz.environments.find_start import find_start, read_changes
 from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.policies.loaded import Spaces

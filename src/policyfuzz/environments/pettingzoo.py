@@ -11,9 +11,16 @@ from policyfuzz.core import extras
 from policyfuzz.core.code_files import absolute_name, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
-from policyfuzz.environments.build import EnvironmentSource, MakeEnv, build_target, environment_arguments
+from policyfuzz.environments.build import (
+    EnvironmentSource,
+    MakeEnv,
+    build_target,
+    environment_arguments,
+    frames_per_second,
+    horizon_of,
+    wrappers_of,
+)
 from policyfuzz.environments.changed_start import changed
-from policyfuzz.environments.choices import frames_per_second, horizon_of, wrappers_of
 from policyfuzz.environments.families.particle_worlds import (
     COLLISIONS,
     CountsContacts,

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.actions import rescaled, to_actions
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.spaces import rescaled, sample_observations, to_actions
 from policyfuzz.policies.uri import Address
 
 #: Rows that a network sees at once. BLAS rounds a row differently for other numbers of rows, but alike at

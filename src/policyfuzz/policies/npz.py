@@ -29,7 +29,7 @@ from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.policies.network import Network, loaded_network
-from policyfuzz.policies.observations import WRAPPER_HINT, View, views
+from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
 from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
 
 _OPTIONS = {"rescale": "outputs to the bounds of the actions"}

@@ -24,8 +24,8 @@ from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import BLOCK_ROWS, Arrays, Network, loaded_network, with_copies
-from policyfuzz.policies.observations import WRAPPER_HINT, View, views
 from policyfuzz.policies.onnx_signature import Port, Signature, read_signature
+from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
 from policyfuzz.policies.uri import Address, not_a_file_of
 
 _OPTIONS = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from policyfuzz.core.errors import PolicyError, unknown_name
-from policyfuzz.policies.actions import ACTION_NAMES
+from policyfuzz.policies.spaces import ACTION_NAMES
 
 _TYPES = {
     "tensor(float)": np.float32,

@@ -29,7 +29,6 @@ from policyfuzz.core.errors import PolicyError, blamed_on
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import NetworkPolicy, validated
-from policyfuzz.policies.observations import sample_observations
 from policyfuzz.policies.python_calls import (
     Maker,
     as_actor,
@@ -38,6 +37,7 @@ from policyfuzz.policies.python_calls import (
     is_factory,
     is_protocol,
 )
+from policyfuzz.policies.spaces import sample_observations
 from policyfuzz.policies.uri import Address
 
 _OPTIONS = {"batch": "it takes a batch of observations", "single": "it takes one observation"}

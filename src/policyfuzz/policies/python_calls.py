@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError, TargetCodeError, blamed_on
 from policyfuzz.core.interfaces import Policy
-from policyfuzz.policies.actions import to_actions
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.network import Network, NetworkPolicy, validated
-from policyfuzz.policies.observations import sample_observations
+from policyfuzz.policies.spaces import sample_observations, to_actions
 
 #: Makes a policy, and notes about it.
 Maker = tuple[Callable[[], Policy], tuple[str, ...]]

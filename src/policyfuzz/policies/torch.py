@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.actions import ACTION_NAMES
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import (
     BLOCK_ROWS,
@@ -35,8 +34,8 @@ from policyfuzz.policies.network import (
     trial_outputs,
     with_copies,
 )
-from policyfuzz.policies.observations import WRAPPER_HINT, View, sample_observations, views
 from policyfuzz.policies.python_calls import STATE_NAMES, positional
+from policyfuzz.policies.spaces import ACTION_NAMES, WRAPPER_HINT, View, sample_observations, views
 from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
 
 _OPTIONS = {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
-from policyfuzz.policies.actions import checked_actions
+from policyfuzz.policies.spaces import checked_actions
 from policyfuzz.targets.bipedal.lidar import Surfaces, ray_ends
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE
 from policyfuzz.targets.bipedal.walkers import FELT, HAS_FALLEN, Walker, X, Y, package

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Frame
-from policyfuzz.policies.actions import checked_actions
+from policyfuzz.policies.spaces import checked_actions
 from policyfuzz.targets.carla.drive import CRASH_IMPULSE, STATE, Motion, reward, state
 from policyfuzz.targets.carla.roads import TURNS, RoadMap, Route, plan
 from policyfuzz.targets.carla.server import Server, Settings, connect

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.extras import load
 from policyfuzz.core.interfaces import Frame
-from policyfuzz.policies.actions import checked_actions
+from policyfuzz.policies.spaces import checked_actions
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.scenario import clearances, rotated, seen_from
 
