@@ -11,7 +11,7 @@ from benchmarks.measurement import Track, progress
 from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json, format_seconds
 from policyfuzz.core.errors import MissingExtra, UsageError, unknown_name
-from policyfuzz.core.settings import SearchSettings
+from policyfuzz.core.settings import CampaignOptions
 from policyfuzz.targets.registry import load_target
 
 
@@ -80,8 +80,8 @@ def _row(name: str, episodes: int, strategy: str) -> Row:
     try:
         target = load_target(name)
         # at most a fifth of the budget goes into seeds
-        search = SearchSettings(samples=min(target.samples, episodes // 5))
-        progress = run_campaign(target, episodes, strategy, search)
+        options = CampaignOptions(strategy=strategy, samples=min(target.samples, episodes // 5))
+        progress = run_campaign(target, episodes, options)
     except MissingExtra as error:
         return Row(name, PUBLISHED[name], missing=error.hint)
     return Row(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.campaigns import finished_campaign
 from benchmarks.speed.worker_targets import CountedPolicy
-from policyfuzz import CampaignConfig, InputSpace, Real, SearchSettings, Target
+from policyfuzz import CampaignOptions, InputSpace, Real, Target
 from policyfuzz.campaign.events import BatchDone, Event
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame
@@ -133,9 +133,7 @@ def campaign_cost(
 ) -> Cost:
     """Of a whole campaign but its first batches, whose workers answer at once."""
     target = target_of(shape)
-    config = CampaignConfig(
-        target.name, strategy=strategy, batch_size=batch, search=SearchSettings(samples=batch)
-    )
+    options = CampaignOptions(strategy=strategy, batch=batch, samples=batch)
     seen: list[tuple[float, float, dict[str, float], int]] = []
     clocks: list[TimeSplit] = []
 
@@ -148,7 +146,7 @@ def campaign_cost(
             now = time.perf_counter(), time.process_time()
             seen.append((*now, dict(clocks[0].seconds), event.progress.executions))
 
-    with finished_campaign(target, (batches + 2 * _WARM_UP) * batch, config, executor, listen):
+    with finished_campaign(target, (batches + 2 * _WARM_UP) * batch, options, executor, (listen,)):
         pass
     (start, work_before, before, first), (end, work_after, after, last) = (
         seen[_WARM_UP],

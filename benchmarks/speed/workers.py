@@ -16,7 +16,7 @@ from benchmarks.measurement import Measurement, Track
 from benchmarks.speed.apart import speed_up
 from benchmarks.speed.worker_targets import INPUTS, burning
 from policyfuzz.campaign.events import BatchDone, Event
-from policyfuzz.core.settings import DEFAULT_STRATEGY, SearchSettings
+from policyfuzz.core.settings import CampaignOptions
 from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import INLINE, PROCESSES, RAY, Executor, ExecutorChoice, WorkerStats
@@ -48,7 +48,7 @@ def _speed(track: Track) -> list[Measurement]:
     """Campaigns on `bipedal` with two workers, one, and none, each in its turn."""
     target = load_target("bipedal")
     two, one, none = (ExecutorChoice(PROCESSES, 2), ExecutorChoice(PROCESSES, 1), ExecutorChoice(INLINE))
-    run_campaign(target, _BATCH, make_executor=none.make_executor)  # compiles
+    run_campaign(target, _BATCH, CampaignOptions(samples=_SAMPLES))  # compiles
     orders = [(two, one, none), (none, one, two)]
     rounds = []
     for number in track(range(_ROUNDS), "campaigns with two workers, one and none in turn"):
@@ -74,8 +74,7 @@ def _rate(target: Target, choice: ExecutorChoice) -> float:
         if isinstance(event, BatchDone):
             seen.append(event.progress)
 
-    search = SearchSettings(samples=_SAMPLES)
-    run_campaign(target, _EPISODES, DEFAULT_STRATEGY, search, choice.make_executor, listen)
+    run_campaign(target, _EPISODES, CampaignOptions(samples=_SAMPLES), choice.make_executor, (listen,))
     first, last = seen[0], seen[-1]
     return (last.executions - first.executions) / (last.seconds - first.seconds)
 

@@ -12,7 +12,7 @@ from benchmarks.versus import peers
 from benchmarks.versus.targets import Entry
 from benchmarks.versus.trial import Contestant, Trial
 from policyfuzz.core.errors import unknown_name
-from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig, SearchSettings
+from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignOptions
 from policyfuzz.core.target import Target
 from policyfuzz.store.records import CONFIRMED, Finding
 
@@ -43,16 +43,10 @@ class CampaignContestant:
 
     def __call__(self, target: Target, episodes: int, seed: int) -> CampaignTrial:
         """Run a campaign of exactly so many `episodes`, second runs of findings included."""
-        config = CampaignConfig(
-            target.name,
-            strategy=self.strategy,
-            seed=seed,
-            batch_size=target.batch_size,
-            search=SearchSettings(samples=target.samples),
-        )
+        options = CampaignOptions(strategy=self.strategy, seed=seed)
         started, cpu_started = time.perf_counter(), time.process_time()
         # what the health check dislikes is the same for all, and no reason to leave a target out
-        with finished_campaign(target, episodes, config, accept_unhealthy=True) as store:
+        with finished_campaign(target, episodes, options, force=True) as store:
             seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
             progress = store.progress()
             found = [finding for finding in store.findings() if finding.status == CONFIRMED]

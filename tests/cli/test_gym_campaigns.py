@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 
 pytestmark = pytest.mark.slow
 

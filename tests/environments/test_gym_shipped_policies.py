@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from policyfuzz.core.target import Runner
-from policyfuzz.policies.npz import shipped
+from policyfuzz.policies.mlp import shipped
 from policyfuzz.targets.registry import load_target
 
 pytest.importorskip("gymnasium", reason="needs the extra gym")

@@ -7,8 +7,7 @@ from gymnasium import spaces
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import Spaces
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import read_npz, write_npz
+from policyfuzz.policies.mlp import MlpBank, read_npz, write_npz
 from policyfuzz.policies.spaces import sample_observations
 from policyfuzz.policies.uri import load_policy
 

@@ -12,8 +12,7 @@ pytest.importorskip("gymnasium", reason="needs the extra bipedal")
 
 from policyfuzz import Runner, load_target
 from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.bipedal import walkers
 from policyfuzz.targets.bipedal.networks import network_in
 

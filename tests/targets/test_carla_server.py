@@ -12,8 +12,7 @@ import pytest
 from policyfuzz import Runner
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.carla.server import ServerError, Settings, connect, parse_options, target_name
 from policyfuzz.targets.carla.target import AUTOPILOT, find_driver, make_target
 from policyfuzz.targets.registry import load_target

@@ -9,8 +9,7 @@ from policyfuzz import Runner, load_target
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.oracles import NONE, Trajectories
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, act, shipped_actors
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
 from policyfuzz.targets.coopnavi.target import Collisions, make_target

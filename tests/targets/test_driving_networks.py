@@ -8,8 +8,7 @@ import pytest
 
 from policyfuzz import load_target
 from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.driving import networks, scenario
 
 ROW = np.zeros(1, np.int64)

@@ -19,8 +19,7 @@ from bipedal.hard_terrains import ENOUGH, HardTerrains
 from bipedal.student import Scaling, make_network, to_bank
 from bipedal.walks import Cases, Walks, acting, walk
 
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.bipedal.networks import network_in
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 

@@ -15,7 +15,7 @@ from coopnavi.networks import Perceptrons, Views, forces, joint_forces, to_bank
 from coopnavi.replay import Replay
 from coopnavi.worlds import TrainingWorlds
 
-from policyfuzz.policies.npz import read_npz
+from policyfuzz.policies.mlp import read_npz
 from policyfuzz.targets.coopnavi import layout, physics
 from policyfuzz.targets.coopnavi.actors import act
 

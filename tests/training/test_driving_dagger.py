@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from policyfuzz.policies.npz import read_npz
+from policyfuzz.policies.mlp import read_npz
 from policyfuzz.targets.driving.networks import DrivingPolicy
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "training"))

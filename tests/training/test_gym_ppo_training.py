@@ -21,7 +21,7 @@ from gym_ppo.starts import drawn_starts
 from gym_ppo.tasks import TASKS, Phase
 from stable_baselines3 import PPO
 
-from policyfuzz.policies.npz import read_npz
+from policyfuzz.policies.mlp import read_npz
 
 PHASES = (Phase(2, (1e-2, 1e-3), entropy=0.01), Phase(1, (1e-3, 1e-3)))
 TINY = replace(

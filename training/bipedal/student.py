@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 
 OBSERVED, MOTORS = 24, 4
 

@@ -15,7 +15,7 @@ from coopnavi.maddpg import Maddpg, Settings
 from coopnavi.networks import to_bank
 from coopnavi.replay import Replay
 from coopnavi.worlds import TrainingWorlds
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import write_npz
 from policyfuzz.targets.coopnavi import layout
 
 #: Rewards are this much smaller in training, so that values are of the size of one.

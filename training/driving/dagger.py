@@ -18,8 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from driving.episodes import Driver, draw_inputs, drive
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.driving.networks import ACTION_SIZE, OBSERVATION_SIZE, DrivingPolicy, expert
 from policyfuzz.targets.driving.simulator import DrivingSimulator
 

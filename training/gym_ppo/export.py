@@ -5,8 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import write_npz
+from policyfuzz.policies.mlp import MlpBank, write_npz
 
 
 def to_bank(policy: Any) -> MlpBank:

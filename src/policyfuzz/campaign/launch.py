@@ -20,8 +20,8 @@ from policyfuzz.core.settings import (
     SearchSettings,
     StopReason,
 )
-from policyfuzz.core.target import Diagnosis, Target, split_options
-from policyfuzz.execution.executor import ExecutorChoice
+from policyfuzz.core.target import Diagnosis, MakeRunner, Runner, Target, split_options
+from policyfuzz.execution.executor import InlineExecutor, MakeExecutor
 from policyfuzz.store.database import FILE_NAME
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
@@ -50,7 +50,8 @@ def launch(
     folder: Path | None = None,
     sync: Path | None = None,
     resume: bool = False,
-    executor: ExecutorChoice | None = None,
+    make_executor: MakeExecutor = InlineExecutor,
+    make_runner: MakeRunner = Runner,
     listeners: Sequence[Listener] = (),
     force: bool = False,
     discard_unhealthy: bool = False,
@@ -60,12 +61,13 @@ def launch(
     A new campaign goes into `folder`, by default campaigns/TARGET-N. With `sync` it goes into that folder,
     by default as TARGET-STRATEGY-SEED, and exchanges cases with the other instances there. `resume`
     continues the campaign in `folder`; `stored_policy` says beforehand which policy to load the target with.
-    `policy` is that URI, for targets that do not know their own.
+    `policy` is that URI, for targets that do not know their own. `make_executor` gives what runs the batches,
+    and `make_runner` what runs the few episodes of further health checks.
 
     A target that fails the health check is not searched; `force` searches it anyway. `discard_unhealthy`
     then leaves no campaign behind.
     """
-    options, executor = options or CampaignOptions(), executor or ExecutorChoice()
+    options = options or CampaignOptions()
     if resume:
         store = _resume(target, policy, _resumed_folder(folder, sync), options)
     elif sync is not None:
@@ -79,8 +81,8 @@ def launch(
             budget,
             _Broadcast(tuple(listeners)),
             accept_unhealthy=force,
-            make_executor=executor.make_executor,
-            make_runner=executor.make_runner,
+            make_executor=make_executor,
+            make_runner=make_runner,
             synchronizer=None if sync is None else Synchronizer(store, target),
         )
         reason = campaign.run()

@@ -109,7 +109,8 @@ def command(
             folder=out,
             sync=sync,
             resume=resume,
-            executor=executor,
+            make_executor=executor.make_executor,
+            make_runner=executor.make_runner,
             listeners=(listener,),
             force=force,
         )

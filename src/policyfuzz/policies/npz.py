@@ -15,10 +15,7 @@ Weights are (in, out), or (out, in) if only that fits; where both fit, `weight` 
 
 import math
 import re
-import zipfile
 from collections.abc import Mapping
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +24,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.policies.mlp import MlpBank
+from policyfuzz.policies.mlp import MlpBank, read_npz
 from policyfuzz.policies.network import Network, loaded_network
 from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
 from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
@@ -79,47 +76,6 @@ def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]
     notes = (*notes, view.note) if view.note else notes
     may_squash = bank.activations[-1] == "tanh"
     return Network(run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash)
-
-
-def shipped(name: str) -> Traversable:
-    """The file of a model that comes with the package, such as acasxu/networks.npz."""
-    return resources.files("policyfuzz.models").joinpath(name)
-
-
-def read_npz(file: Traversable) -> MlpBank:
-    """The networks in `file`: parameters (networks, p), sizes, and the names of the activations if not ReLU.
-
-    `hidden` and `output` name the activation of the hidden layers and of the last one.
-    """
-    try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
-            parameters, widths = archive["parameters"], archive["sizes"]
-            if parameters.dtype.kind not in "fiu" or widths.dtype.kind not in "iu":
-                raise ValueError(f"parameters are {parameters.dtype} and sizes {widths.dtype}")
-            sizes = tuple(int(size) for size in widths)
-            hidden, output = (
-                str(archive[name]) if name in archive else default
-                for name, default in (("hidden", "relu"), ("output", "linear"))
-            )
-            return MlpBank.from_parameters(parameters, sizes, hidden, output)
-    except FileNotFoundError as error:
-        raise PolicyError(f"no file {str(file)!r} with networks") from error
-    except (OSError, ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise PolicyError(
-            f"{file.name} holds no networks: {error}",
-            hint="expected an .npz file with numbers: parameters (networks, p) and whole sizes",
-        ) from error
-
-
-def write_npz(path: Path, bank: MlpBank) -> None:
-    """Write `bank` into `path`, weights as float32."""
-    np.savez_compressed(
-        path,
-        parameters=bank.parameters.astype(np.float32),
-        sizes=np.array(bank.sizes, np.int64),
-        hidden=bank.activations[0] if len(bank.activations) > 1 else "relu",
-        output=bank.activations[-1],
-    )
 
 
 def _is_bank(path: Path) -> bool:

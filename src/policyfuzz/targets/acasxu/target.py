@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, number, policy_path
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import read_npz, shipped
+from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.networks import networks_in
 

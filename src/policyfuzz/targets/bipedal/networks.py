@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import read_npz, shipped
+from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
 
 OBSERVED, MOTORS = 24, 4
 

@@ -14,8 +14,7 @@ from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target
 from policyfuzz.policies.loaded import LoadedPolicy
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import read_npz
+from policyfuzz.policies.mlp import MlpBank, read_npz
 from policyfuzz.policies.python_calls import is_protocol
 from policyfuzz.policies.uri import Address
 from policyfuzz.targets.carla.drive import STATE

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import read_npz, shipped
+from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
 from policyfuzz.targets.coopnavi.physics import ACTIONS, AGENTS, OBSERVED
 
 #: Names of an agent's layers in files that were made from checkpoints of the original MADDPG code.

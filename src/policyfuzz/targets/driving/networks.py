@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.core.extras import install_hint
-from policyfuzz.policies.mlp import MlpBank
-from policyfuzz.policies.npz import read_npz, shipped
+from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
 
 OBSERVATION_SIZE = 275
 #: Steering (left is positive) and throttle or, if negative, brake.
