@@ -1,5 +1,6 @@
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,8 @@ def test_campaign_without_a_folder_goes_into_a_temporary_one():
 def test_time_limit_may_be_a_text_a_number_or_a_timedelta():
     for limit in ("0.01s", 0.01, timedelta(milliseconds=10)):
         assert pf.fuzz(RIPPLE, max_time=limit).stop_reason == "max-time"
-    for nonsense in ("soon", "5", True, [5]):
+    wrong: list[Any] = ["soon", "5", True, [5]]
+    for nonsense in wrong:
         with pytest.raises(UsageError, match="not a duration"):
             pf.fuzz(RIPPLE, max_time=nonsense)
 
@@ -106,12 +108,12 @@ def test_what_only_a_name_can_have_is_refused_for_a_target_object():
     with pytest.raises(UsageError, match="cannot fuzz a float"):
         pf.fuzz(1.5)
     with pytest.raises(UsageError, match="oracle is a Below, expected text"):
-        pf.fuzz(RIPPLE, oracle=pf.Below("height", 0.0, kind="fell"))
+        pf.fuzz(RIPPLE, oracle=pf.Below("height", 0.0, kind="fell"))  # type: ignore[arg-type]
 
 
 def test_unknown_option_is_refused_as_by_any_function():
     with pytest.raises(TypeError, match="unexpected keyword argument 'sample'"):
-        pf.fuzz(RIPPLE, max_execs=10, sample=5)
+        pf.fuzz(RIPPLE, max_execs=10, sample=5)  # type: ignore[call-arg]
 
 
 def test_unhealthy_target_raises_all_that_is_bad_and_leaves_no_folder(tmp_path):
@@ -185,7 +187,7 @@ def test_callback_that_raises_something_else_is_not_silenced():
     with pytest.raises(ZeroDivisionError):
         pf.fuzz(RIPPLE, callbacks=[broken])
     with pytest.raises(UsageError, match="cannot be called"):
-        pf.fuzz(RIPPLE, callbacks=[3])
+        pf.fuzz(RIPPLE, callbacks=[3])  # type: ignore[list-item]
 
 
 def test_check_gives_diagnoses_that_can_be_read(capsys):

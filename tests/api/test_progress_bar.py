@@ -49,7 +49,12 @@ def test_notebook_gets_one_bar_that_is_brought_up_to_date(monkeypatch):
     handle = types.SimpleNamespace(update=shown.append)
     display = types.ModuleType("IPython.display")
     display.HTML = str
-    display.display = lambda picture, display_id: (shown.append(picture), handle)[1]
+
+    def show(picture, display_id):
+        shown.append(picture)
+        return handle
+
+    display.display = show
     shell = types.SimpleNamespace(kernel=object())
     module = types.ModuleType("IPython")
     module.get_ipython = lambda: shell

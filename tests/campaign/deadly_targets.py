@@ -17,11 +17,11 @@ from policyfuzz import Below, Frame, InputSpace, Real, Target
 class Trap(gymnasium.Env):
     """Walks to the right, into a pit beyond 3; the start is an option of reset, and has its dangers."""
 
-    metadata: ClassVar = {"render_modes": []}
+    metadata = {"render_modes": []}  # noqa: RUF012 (as gymnasium declares it)
     observation_space = spaces.Box(-10.0, 10.0, (1,), np.float64)
     action_space = spaces.Discrete(2)
     reset_options_space = spaces.Dict({"start": spaces.Box(-4.0, 2.0, (), np.float64)})
-    dangers: ClassVar = ("segfault", "kill", "hang")
+    dangers: ClassVar[tuple[str, ...]] = ("segfault", "kill", "hang")
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -47,7 +47,7 @@ class Trap(gymnasium.Env):
 class Raising(Trap):
     """Raises at various steps, so that episodes side by side do not fail in the order of their rows."""
 
-    dangers: ClassVar = ("raise",) * 6
+    dangers = ("raise",) * 6
 
     def reset(self, *, seed=None, options=None):
         first = super().reset(seed=seed, options=options)
@@ -56,11 +56,11 @@ class Raising(Trap):
 
 
 class Segfault(Trap):
-    dangers: ClassVar = ("segfault",)
+    dangers = ("segfault",)
 
 
 class Hang(Trap):
-    dangers: ClassVar = ("hang",)
+    dangers = ("hang",)
 
 
 def danger(place, dangers):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from policyfuzz.search.strategies import STRATEGIES
 RIPPLE = "ripple:dimensions=3,probability=0.01"
 
 
-def results(campaign: CampaignReader) -> list[tuple]:
+def results(campaign: CampaignReader) -> list[Any]:
     """All that must be the same whenever and wherever the campaign ran: no times."""
     findings = [
         (

@@ -1,7 +1,7 @@
 """Environments of a user's own, healthy and faulty, and policies for them; named FILE.py:NAME."""
 
 import itertools
-from typing import ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -12,7 +12,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 class Corridor(gymnasium.Env):
     """Walks along a corridor; beyond 3 there is a pit. The start is an option of reset."""
 
-    metadata: ClassVar = {"render_modes": []}
+    metadata = {"render_modes": []}  # noqa: RUF012 (as gymnasium declares it)
     observation_space = spaces.Box(-10.0, 10.0, (1,), np.float64)
     action_space = spaces.Discrete(2)
     reset_options_space = spaces.Dict({"start": spaces.Box(-4.0, 2.0, (), np.float64)})
@@ -126,7 +126,7 @@ class ThreeWayCartPole(CartPoleEnv):
 
     def __init__(self, render_mode=None):
         super().__init__(render_mode=render_mode)
-        self.action_space = spaces.Discrete(3)
+        self.action_space = spaces.Discrete(3)  # type: ignore[assignment]  # a CartPole has two
 
 
 class Deaf(Corridor):
@@ -204,4 +204,5 @@ def lean(observations):
 
 
 if "HouseOfTests/Corridor-v0" not in gymnasium.registry:  # this file may be loaded under two names
-    gymnasium.register("HouseOfTests/Corridor-v0", entry_point=Corridor, max_episode_steps=20)
+    entry_point: Any = Corridor  # takes no keyword arguments, and gets none
+    gymnasium.register("HouseOfTests/Corridor-v0", entry_point, max_episode_steps=20)

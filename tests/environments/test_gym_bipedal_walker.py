@@ -28,9 +28,15 @@ def make(name, **options):
     return gymnasium.make(name, disable_env_checker=True, **options)
 
 
-def seated(name, **options):
+def known_start(env):
+    start = find(env.unwrapped)
+    assert start is not None
+    return start
+
+
+def make_slot(name, **options):
     env = make(name, **options)
-    return EnvironmentSlot(env, find(env.unwrapped))
+    return EnvironmentSlot(env, known_start(env))
 
 
 def draws(name, count, seed=0):
@@ -130,15 +136,15 @@ def test_the_course_is_that_of_the_built_in_target():
 @pytest.mark.parametrize("name", IDS)
 def test_episodes_are_the_same_on_a_fresh_and_on_a_used_environment(name):
     cases = [(values, seed) for seed, values in enumerate(draws(name, 3))]
-    used = seated(name)
+    used = make_slot(name)
     first = [walk(used, *case) for case in cases]
     assert [walk(used, *case) for case in cases[::-1]] == first[::-1]
-    assert [walk(seated(name), *case) for case in cases] == first
+    assert [walk(make_slot(name), *case) for case in cases] == first
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_another_seed_is_another_ground(name):
-    slot = seated(name)
+    slot = make_slot(name)
     values = draws(name, 1)[0]
     slot.reset(values, 1)
     ground = list(slot.env.unwrapped.terrain_y)
@@ -147,8 +153,8 @@ def test_another_seed_is_another_ground(name):
 
 
 def test_episodes_are_the_same_in_another_process():
-    case = f"m.walk(m.seated({HARDCORE!r}), m.draws({HARDCORE!r}, 1)[0], 3)[0]"
-    here = hashlib.sha256(walk(seated(HARDCORE), draws(HARDCORE, 1)[0], 3)[0]).hexdigest()
+    case = f"m.walk(m.make_slot({HARDCORE!r}), m.draws({HARDCORE!r}, 1)[0], 3)[0]"
+    here = hashlib.sha256(walk(make_slot(HARDCORE), draws(HARDCORE, 1)[0], 3)[0]).hexdigest()
     code = (
         "import importlib.util, sys, hashlib, warnings; warnings.simplefilter('ignore');"
         f"spec = importlib.util.spec_from_file_location('walker', {__file__!r});"
@@ -162,17 +168,17 @@ def test_episodes_are_the_same_in_another_process():
 @pytest.mark.parametrize("name", IDS)
 def test_wrappers_see_the_start(name):
     env = gymnasium.wrappers.TransformObservation(make(name), lambda seen: 2 * seen, None)
-    slot = EnvironmentSlot(env, find(env.unwrapped))
+    slot = EnvironmentSlot(env, known_start(env))
     values = draws(name, 1)[0]
-    np.testing.assert_array_equal(slot.reset(values, 4)[0], 2 * seated(name).reset(values, 4)[0])
+    np.testing.assert_array_equal(slot.reset(values, 4)[0], 2 * make_slot(name).reset(values, 4)[0])
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_walker_that_bends_its_knees_falls_and_one_at_rest_stands(name):
     values = draws(name, 1)[0]
     # straight out with one hip and in with the other, until the hull is down
-    assert walk(seated(name), values, 0, lambda step: np.array([1, 1, -1, -1], np.float32))[1] == -100
-    assert walk(seated(name), values, 0, lambda step: np.zeros(4, np.float32), steps=20)[1] > -1
+    assert walk(make_slot(name), values, 0, lambda step: np.array([1, 1, -1, -1], np.float32))[1] == -100
+    assert walk(make_slot(name), values, 0, lambda step: np.zeros(4, np.float32), steps=20)[1] > -1
 
 
 @pytest.mark.parametrize(
@@ -190,7 +196,7 @@ def test_a_reset_that_draws_otherwise_is_noticed(name, method, line, instead, mo
     exec(changed, vars(bipedal_walker), names)
     monkeypatch.setattr(bipedal_walker.BipedalWalker, method, names[method])
     with pytest.raises(StateNotKept):
-        seated(name).reset(draws(name, 1)[0], 0)
+        make_slot(name).reset(draws(name, 1)[0], 0)
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -198,6 +204,6 @@ def test_a_film_is_the_same_episode(name, monkeypatch):
     pytest.importorskip("pygame", reason="pictures are drawn with pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     values = draws(name, 1)[0]
-    filmed = seated(name, render_mode="rgb_array")
-    assert walk(filmed, values, 1, films=True, steps=40) == walk(seated(name), values, 1, steps=40)
+    filmed = make_slot(name, render_mode="rgb_array")
+    assert walk(filmed, values, 1, films=True, steps=40) == walk(make_slot(name), values, 1, steps=40)
     assert filmed.env.render().shape == (400, 600, 3)

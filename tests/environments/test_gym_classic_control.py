@@ -95,7 +95,7 @@ def test_bounds_follow_the_limits_of_the_environment():
 def test_observation_of_a_subclass_is_its_own():
     class Blind(PendulumEnv):
         def _get_obs(self):
-            return super()._get_obs() * np.float32([1, 1, 0])
+            return super()._get_obs() * np.array([1, 1, 0], np.float32)
 
     env = Blind()
     observation, _ = find_start(env).begin(env, env.reset, np.array([0.5, 3.0]), 0)

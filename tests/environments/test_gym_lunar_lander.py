@@ -5,6 +5,7 @@ import inspect
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,16 +19,26 @@ from policyfuzz.environments.families.lunar_lander import find  # noqa: E402
 from policyfuzz.environments.simulator import EnvironmentSlot, StateNotKept  # noqa: E402
 
 FREE = [0, 1, 2, 8, 9, 10, 11]
-KINDS = [{}, {"continuous": True}, {"enable_wind": True, "wind_power": 20.0, "turbulence_power": 2.0}]
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"continuous": True},
+    {"enable_wind": True, "wind_power": 20.0, "turbulence_power": 2.0},
+]
 
 
 def make(**options):
     return gymnasium.make("LunarLander-v3", disable_env_checker=True, **options)
 
 
-def seated(**options):
+def known_start(env):
+    start = find(env.unwrapped)
+    assert start is not None
+    return start
+
+
+def make_slot(**options):
     env = make(**options)
-    return EnvironmentSlot(env, find(env.unwrapped))
+    return EnvironmentSlot(env, known_start(env))
 
 
 def draws(count, seed=0):
@@ -148,14 +159,14 @@ def test_legs_move_with_the_lander(monkeypatch):
 
 def test_episodes_are_the_same_on_a_fresh_and_on_a_used_environment():
     cases = [(values, seed) for seed, values in enumerate(draws(6))]
-    used = seated()
+    used = make_slot()
     first = [fly(used, *case) for case in cases]
     assert [fly(used, *case) for case in cases[::-1]] == first[::-1]
-    assert [fly(seated(), *case) for case in cases] == first
+    assert [fly(make_slot(), *case) for case in cases] == first
 
 
 def test_wind_comes_from_the_seed_alone():
-    used = seated(**KINDS[2])
+    used = make_slot(**KINDS[2])
     case = draws(1)[0], 5
     first = fly(used, *case)
     fly(used, draws(2)[1], 6)
@@ -164,12 +175,12 @@ def test_wind_comes_from_the_seed_alone():
 
 
 def test_episodes_are_the_same_in_another_process():
-    here = hashlib.sha256(fly(seated(), draws(1)[0], 3)[0]).hexdigest()
+    here = hashlib.sha256(fly(make_slot(), draws(1)[0], 3)[0]).hexdigest()
     code = (
         "import importlib.util, sys, hashlib, warnings; warnings.simplefilter('ignore');"
         f"spec = importlib.util.spec_from_file_location('lander', {__file__!r});"
         "m = importlib.util.module_from_spec(spec); spec.loader.exec_module(m);"
-        "print(hashlib.sha256(m.fly(m.seated(), m.draws(1)[0], 3)[0]).hexdigest())"
+        "print(hashlib.sha256(m.fly(m.make_slot(), m.draws(1)[0], 3)[0]).hexdigest())"
     )
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert there.strip() == here
@@ -177,20 +188,20 @@ def test_episodes_are_the_same_in_another_process():
 
 def test_wrappers_see_the_start():
     env = gymnasium.wrappers.TransformObservation(make(), lambda seen: 2 * seen, None)
-    slot = EnvironmentSlot(env, find(env.unwrapped))
+    slot = EnvironmentSlot(env, known_start(env))
     values = draws(1)[0]
-    plain = seated().reset(values, 4)[0]
+    plain = make_slot().reset(values, 4)[0]
     np.testing.assert_array_equal(slot.reset(values, 4)[0], 2 * plain)
 
 
 def test_a_lander_without_engines_crashes_and_a_controlled_one_lands():
     hard = calm(push_y=-1000.0, height=-1.0)
-    assert fly(seated(), hard, 0, lambda observation: 0)[1] == -100
-    assert fly(seated(), hard, 0)[1] == 100
+    assert fly(make_slot(), hard, 0, lambda observation: 0)[1] == -100
+    assert fly(make_slot(), hard, 0)[1] == 100
 
 
 def test_a_controller_lands_from_nearly_all_starts():
-    slot = seated()
+    slot = make_slot()
     landed = [fly(slot, values, seed)[1] == 100 for seed, values in enumerate(draws(40, seed=9))]
     assert np.mean(landed) >= 0.95
 
@@ -212,19 +223,19 @@ def test_a_reset_that_draws_otherwise_is_noticed(line, instead, monkeypatch):
     exec(changed, vars(lunar_lander), names)
     monkeypatch.setattr(lunar_lander.LunarLander, "reset", names["reset"])
     with pytest.raises(StateNotKept):
-        seated().reset(draws(1)[0], 0)
+        make_slot().reset(draws(1)[0], 0)
 
 
 def test_a_film_is_the_same_episode(monkeypatch):
     pytest.importorskip("pygame", reason="pictures are drawn with pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    filmed, values = seated(render_mode="rgb_array"), draws(1)[0]
-    assert fly(filmed, values, 0, films=True) == fly(seated(), values, 0)
+    filmed, values = make_slot(render_mode="rgb_array"), draws(1)[0]
+    assert fly(filmed, values, 0, films=True) == fly(make_slot(), values, 0)
     assert filmed.env.render().shape == (400, 600, 3)
 
 
 def test_continuous_landers_repeat():
-    slot = seated(continuous=True)
+    slot = make_slot(continuous=True)
     values = draws(1)[0]
     first = fly(slot, values, 1, thrust)
     fly(slot, draws(2)[1], 2, thrust)

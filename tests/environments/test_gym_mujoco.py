@@ -40,9 +40,15 @@ def make(name, **options):
     return gymnasium.make(name, disable_env_checker=True, **options)
 
 
-def seated(name, **options):
+def known_start(env):
+    start = find(env.unwrapped)
+    assert start is not None
+    return start
+
+
+def make_slot(name, **options):
     env = make(name, **options)
-    return EnvironmentSlot(env, find(env.unwrapped))
+    return EnvironmentSlot(env, known_start(env))
 
 
 def draws(start, count, seed=0):
@@ -104,12 +110,12 @@ def test_values_read_back_and_the_observation_is_its_own(name):
 
 @pytest.mark.parametrize("name", IDS)
 def test_episodes_are_the_same_on_a_fresh_and_on_a_used_environment(name):
-    used = seated(name)
+    used = make_slot(name)
     start = find(make(name).unwrapped)
     cases = [(values, seed) for seed, values in enumerate(draws(start, 3))]
     first = [thrash(used, *case) for case in cases]
     assert [thrash(used, *case) for case in cases[::-1]] == first[::-1]
-    assert [thrash(seated(name), *case) for case in cases] == first
+    assert [thrash(make_slot(name), *case) for case in cases] == first
     assert len(set(first)) == len(first)
 
 
@@ -123,8 +129,8 @@ def test_its_own_state_gives_its_own_start(name):
 
 
 def test_episodes_are_the_same_in_another_process():
-    case = "m.thrash(m.seated('Ant-v5'), m.draws(m.find(m.make('Ant-v5').unwrapped), 1)[0], 3)"
-    here = thrash(seated("Ant-v5"), draws(find(make("Ant-v5").unwrapped), 1)[0], 3)
+    case = "m.thrash(m.make_slot('Ant-v5'), m.draws(m.find(m.make('Ant-v5').unwrapped), 1)[0], 3)"
+    here = thrash(make_slot("Ant-v5"), draws(find(make("Ant-v5").unwrapped), 1)[0], 3)
     code = (
         "import importlib.util, hashlib, warnings; warnings.simplefilter('ignore');"
         f"spec = importlib.util.spec_from_file_location('poses', {__file__!r});"
@@ -137,9 +143,9 @@ def test_episodes_are_the_same_in_another_process():
 
 def test_wrappers_see_the_start():
     env = gymnasium.wrappers.TransformObservation(make("Hopper-v5"), lambda seen: 2 * seen, None)
-    start = find(env.unwrapped)
+    start = known_start(env)
     values = draws(start, 1)[0]
-    plain = seated("Hopper-v5").reset(values, 4)[0]
+    plain = make_slot("Hopper-v5").reset(values, 4)[0]
     np.testing.assert_array_equal(EnvironmentSlot(env, start).reset(values, 4)[0], 2 * plain)
 
 
@@ -189,6 +195,7 @@ def test_a_start_that_is_over_at_once_is_not_valid(name, joint, healthy, fallen)
     start = find(make(name).unwrapped)
     up = {"rootz": 1.6} if joint == "rooty" else {}
     rows = np.array([initial(start, **up, **{joint: value}) for value in (healthy, fallen)])
+    assert start.inputs.constraint is not None
     assert start.inputs.constraint(rows).tolist() == [True, False]
 
 
@@ -239,7 +246,7 @@ def test_there_is_no_oracle_where_the_rule_is_switched_off():
     ],
 )
 def test_what_is_shoved_falls_and_what_is_not_stands(name, shove, steps):
-    slot = seated(name)
+    slot = make_slot(name)
     start = find(slot.env.unwrapped)
     assert falls(slot, initial(start, **shove), steps)
     assert not falls(slot, initial(start), steps)
@@ -247,7 +254,7 @@ def test_what_is_shoved_falls_and_what_is_not_stands(name, shove, steps):
 
 @pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
 def test_older_versions_start_too():
-    slot = seated("Walker2d-v4")
+    slot = make_slot("Walker2d-v4")
     start = find(slot.env.unwrapped)
     values = draws(start, 1)[0]
     assert thrash(slot, values, 1) == thrash(slot, values, 1)
@@ -326,12 +333,12 @@ def test_an_environment_that_never_sets_its_state_has_no_start(model):
 @pytest.mark.parametrize("name", ["Hopper-v5", "Humanoid-v5"])
 def test_a_film_is_the_same_episode(name, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "egl")
-    filmed = seated(name, render_mode="rgb_array", width=64, height=48)
+    filmed = make_slot(name, render_mode="rgb_array", width=64, height=48)
     values = draws(find(filmed.env.unwrapped), 1)[0]
     try:
         filmed.reset(values, 0)
         filmed.env.render()
     except Exception as error:
         pytest.skip(f"MuJoCo cannot render here: {error}")
-    assert thrash(filmed, values, 1, films=True, steps=8) == thrash(seated(name), values, 1, steps=8)
+    assert thrash(filmed, values, 1, films=True, steps=8) == thrash(make_slot(name), values, 1, steps=8)
     filmed.env.close()

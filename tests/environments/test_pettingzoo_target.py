@@ -76,7 +76,7 @@ def _page(folder):
     """The commands of the page on this, its programs written into `folder`."""
     page = (HERE.parents[1] / "docs" / "multi-agent.md").read_text()
     for program in re.findall(r"```python\n(.*?)```", page, re.S):
-        (folder / re.match(r"# (\S+)", program)[1]).write_text(program)
+        (folder / re.findall(r"\A# (\S+)", program)[0]).write_text(program)
     lines = "".join(re.findall(r"```sh\n(.*?)```", page, re.S)).splitlines()
     return [shlex.split(line)[1:] for line in lines if line.startswith("policyfuzz ")]
 
@@ -317,10 +317,14 @@ def test_the_same_seed_gives_goals_and_the_input_gives_places():
     assert len(np.unique(first, axis=0)) == 2  # which of two landmarks is the goal
 
 
+def run_further_checks(target):
+    assert target.further_checks is not None
+    return target.further_checks(Runner(target)(*episodes(target)), Runner)
+
+
 def test_checks_compare_with_the_recorded_return_and_try_random_actions():
     target = load_target(f"{SPREAD}:oracle=return<-1000,horizon=5", SHARED)
-    inputs, seeds = episodes(target)
-    policy, can_fire = target.further_checks(Runner(target)(inputs, seeds), Runner)
+    policy, can_fire = run_further_checks(target)
     assert (policy.name, policy.level) == ("policy", Level.GOOD)
     assert "records nothing" in policy.message
     assert (can_fire.name, can_fire.level) == ("oracle can fire", Level.WARNING)
@@ -328,9 +332,7 @@ def test_checks_compare_with_the_recorded_return_and_try_random_actions():
 
 def further_checks(name, policy=SHARED):
     """The further checks of a target, by their names."""
-    target = load_target(name, policy)
-    found = target.further_checks(Runner(target)(*episodes(target)), Runner)
-    return {one.name: one for one in found}
+    return {one.name: one for one in run_further_checks(load_target(name, policy))}
 
 
 def test_checks_tell_of_a_key_that_info_never_has():

@@ -39,6 +39,7 @@ def drawn(start, count=1):
 def test_a_world_begins_where_it_is_told_and_shows_it(name):
     env = make(name)
     start = find_world_start(env.unwrapped)
+    assert start is not None
     slot = EnvironmentSlot(env, start)
     one, other = drawn(start, 2)
     before, _ = slot.reset(one, 7)
@@ -115,6 +116,7 @@ def test_bounds_can_be_changed_and_places_fixed():
 def test_a_world_that_does_not_stay_put_is_noticed():
     env = make("simple_v3")
     start = find_world_start(env.unwrapped)
+    assert start is not None
     env.unwrapped.world.agents[0].state.__class__ = type(
         "Stuck",
         (type(env.unwrapped.world.agents[0].state),),
@@ -127,6 +129,7 @@ def test_a_world_that_does_not_stay_put_is_noticed():
 def test_the_camera_sees_the_start_in_its_true_size():
     env = make("simple_spread_v3")
     start = find_world_start(env.unwrapped)
+    assert start is not None
     slot = EnvironmentSlot(env, start)
     ranges = set()
     for seed in range(3):

@@ -258,7 +258,7 @@ def test_killing_one_worker_slowly_does_not_make_others_overdue():
         pool.killed.append(worker)
         pool.now += 5.0  # until it has said where it was
 
-    pool.kill = kill
+    pool.kill = kill  # type: ignore[method-assign]
     # the second worker is ready, and gets the third case, half a time-out later than the first
     pool.script.extend([[], ready(0), lambda: pool.later(TIMEOUT / 2), ready(1)])
     pool.script.append(lambda: pool.later(TIMEOUT / 2 + 0.5))

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.target import Runner
 from policyfuzz.execution.processes.process_pool import ProcessPool
 from policyfuzz.execution.shipping import pack
-from policyfuzz.execution.worker_pool import ChunkResult, WorkerLost, WorkerReady
+from policyfuzz.execution.worker_pool import ChunkResult, Message, WorkerLost, WorkerReady
 
 sys.path.insert(0, str(Path(__file__).parent))
 import hazards
@@ -332,7 +333,7 @@ def test_start_that_hangs_is_given_up(mark):
     pool = ProcessPool(pack(target), start_seconds=3.0)
     pool.start(0)
     deadline = time.monotonic() + PATIENCE
-    messages = []
+    messages: Sequence[Message] = []
     while not messages and time.monotonic() < deadline:
         messages = pool.wait(1.0)
     pool.close()

@@ -62,8 +62,9 @@ def test_node_executes_commands_by_their_numbers():
     while len(messages) < 3:
         messages += node.receive(30)
     assert isinstance(messages[0], WorkerReady)
-    assert [len(one.result) for one in messages if isinstance(one, ChunkResult)] == [1, 2]
-    np.testing.assert_array_equal(messages[2].result.returns, Runner(target)(second, SEEDS[:2]).returns)
+    results = [one.result for one in messages if isinstance(one, ChunkResult)]
+    assert [len(one.returns) for one in results] == [1, 2]
+    np.testing.assert_array_equal(results[1].returns, Runner(target)(second, SEEDS[:2]).returns)
     node.execute(2, [Kill(7)])
     assert [type(one) for one in node.receive(30)] == [WorkerLost]
     node.execute(3, [Send(7, first, SEEDS[:1]), Kill(7)])  # nobody there to take it

@@ -26,7 +26,12 @@ def test_rows_come_out_once_and_in_order_for_any_count(count, size):
 
 def test_last_block_is_filled_with_the_first_row():
     blocks = []
-    in_blocks(lambda block: (blocks.append(block) or block,), np.arange(5, 8), size=5)
+
+    def note(block):
+        blocks.append(block)
+        return (block,)
+
+    in_blocks(note, np.arange(5, 8), size=5)
     np.testing.assert_array_equal(blocks, [[5, 6, 7, 5, 5]])
 
 

@@ -5,6 +5,7 @@ import hashlib
 import pickle
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ SENSORS = spaces.Dict(
     gear=spaces.Discrete(3),
     speed=spaces.Box(-1, 1, (2,), np.float32),
 )
-BUTTONS, LEVER = spaces.Discrete(3), spaces.Box(np.float32([-2, 0]), np.float32([2, 5]))
+BUTTONS, LEVER = spaces.Discrete(3), spaces.Box(np.array([-2, 0], np.float32), np.array([2, 5], np.float32))
 SMALL = {"policy_kwargs": {"net_arch": [16]}}
 REPLAY = {"buffer_size": 100, **SMALL}
 
@@ -83,7 +84,7 @@ def acted(loaded, observations):
     return policy.act(observations, np.arange(len(observations)))
 
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, tuple[Any, ...]] = {
     "PPO": (sb3.PPO, "MlpPolicy", VECTOR, BUTTONS, SMALL),
     "PPO pictures": (sb3.PPO, "CnnPolicy", PICTURE, BUTTONS, {}),
     "PPO dictionaries": (sb3.PPO, "MultiInputPolicy", SENSORS, LEVER, SMALL),
@@ -289,7 +290,7 @@ def test_nothing_is_unpickled_without_trust(tmp_path):
     assert mark.exists()
 
 
-MISFITS = {
+MISFITS: dict[str, tuple[Any, ...]] = {
     "other width": (
         spaces.Box(-1, 1, (7,), np.float32),
         BUTTONS,

@@ -20,6 +20,14 @@ def shared(tmp_path):
     return tmp_path / "shared"
 
 
+def readable_in(folder):
+    """The instances in `folder`, all of which can be read."""
+    found = list(instances_in(folder))
+    instances = [one for one in found if isinstance(one, Instance)]
+    assert len(instances) == len(found)
+    return instances
+
+
 def distinct_together(dimensions, *found):
     """How many distinct findings instances have together that have `found` inputs, each with its radius."""
     instances = [
@@ -69,11 +77,12 @@ def test_rows_tell_own_findings_from_those_that_were_taken(shared):
     assert second.progress.imported_findings > 0
     assert second.own_findings + second.progress.imported_findings == second.progress.findings
     assert (first.state, first.stop_reason) == ("stopped", "max-execs")
+    assert first.seconds_since_finding is not None
     assert 0 <= first.seconds_since_finding <= first.progress.seconds
 
 
 def test_sums_count_no_finding_twice(shared):
-    instances = list(instances_in(shared))
+    instances = readable_in(shared)
     total = together(instances)
     assert total.findings == sum(one.own_findings for one in instances)
     assert total.executions == 6000
@@ -82,31 +91,31 @@ def test_sums_count_no_finding_twice(shared):
 
 
 def test_campaigns_on_different_targets_have_no_findings_in_common(shared):
-    before = together(list(instances_in(shared))).distinct_findings
+    before = together(readable_in(shared)).distinct_findings
     other = fuzz("ripple:dimensions=3,probability=0.02", out=shared / "c", max_execs=2000, progress=False)
-    after = together(list(instances_in(shared))).distinct_findings
+    after = together(readable_in(shared)).distinct_findings
     assert after == before + other.progress.distinct_findings
 
 
 def test_failure_probability_is_of_the_draws_of_all_instances(shared):
-    instances = list(instances_in(shared))
+    instances = readable_in(shared)
     estimate = together(instances).failure_probability
     assert estimate.draws == sum(one.progress.samples for one in instances)
     assert estimate.crashes == sum(one.progress.sample_crashes for one in instances)
 
 
 def test_draws_of_the_same_seed_count_once(shared):
-    before = together(list(instances_in(shared))).failure_probability
+    before = together(readable_in(shared)).failure_probability
     longer = fuzz(RIPPLE, out=shared / "c", seed=1, max_execs=4000, progress=False)
-    first, second, _ = instances_in(shared)
+    first, second, _ = readable_in(shared)
     assert (first.config.seed, second.config.seed) == (0, 1)
-    after = together(list(instances_in(shared))).failure_probability
+    after = together(readable_in(shared)).failure_probability
     assert after.draws == first.progress.samples + longer.progress.samples > before.draws
 
 
 def test_campaigns_on_different_targets_have_no_failure_probability_in_common(shared):
     fuzz("ripple:dimensions=3,probability=0.02", out=shared / "c", max_execs=500, progress=False)
-    assert together(list(instances_in(shared))).failure_probability is None
+    assert together(readable_in(shared)).failure_probability is None
 
 
 def test_running_instance_on_another_machine_is_known_by_what_it_shows(shared):

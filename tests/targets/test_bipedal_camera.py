@@ -1,5 +1,7 @@
 """Pictures of walkers: gymnasium's own, and no episode notices that they are taken."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def walk(simulator, case, steps, look):
 
 
 def test_picture_equals_gymnasium_pixel_for_pixel(case):
-    env = BipedalWalker(hardcore=True, render_mode="rgb_array")
+    env: Any = BipedalWalker(hardcore=True, render_mode="rgb_array")
     env.np_random = ScriptedTypes(case[0][0].astype(int).tolist(), int(case[1][0]))
     env.reset()
     simulator = WalkerSimulator()

@@ -234,7 +234,9 @@ def wrong(): return 3
 def test_own_code_makes_the_policy(own_module):
     own_module(OWN)
     driver = find_driver("py:my_driver:make")
-    np.testing.assert_array_equal(driver.make().act(np.zeros((1, 17)), np.zeros(1)), [[0.5, 0.0, 0.0]])
+    np.testing.assert_array_equal(
+        driver.make().act(np.zeros((1, 17)), np.zeros(1, np.int64)), [[0.5, 0.0, 0.0]]
+    )
     assert driver.uri == "py:my_driver:make"
 
 
@@ -242,7 +244,9 @@ def test_own_code_may_be_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "drives.py").write_text(OWN)
     driver = find_driver(f"py:{tmp_path / 'drives.py'}:make")
-    np.testing.assert_array_equal(driver.make().act(np.zeros((1, 17)), np.zeros(1)), [[0.5, 0.0, 0.0]])
+    np.testing.assert_array_equal(
+        driver.make().act(np.zeros((1, 17)), np.zeros(1, np.int64)), [[0.5, 0.0, 0.0]]
+    )
 
 
 def test_own_code_that_changed_has_another_digest(own_module):

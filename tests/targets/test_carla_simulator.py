@@ -9,6 +9,7 @@ real class lacks, and every call that does not fit the signature compiled into t
 import gc
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def fits(value, kind):
         return True
     if isinstance(value, StandIn):
         return issubclass(value.real, getattr(carla, kind, ()))
-    plain = {"int": int, "bool": bool, "str": str, "float": (int, float), "list": list}
+    plain: dict[str, Any] = {"int": int, "bool": bool, "str": str, "float": (int, float), "list": list}
     wanted = plain.get(kind) or getattr(carla, kind)
     return isinstance(value, wanted) and not (kind in ("int", "float") and isinstance(value, bool))
 
@@ -244,12 +245,10 @@ class World(StandIn):
 
     def do_spawn_actor(self, blueprint, transform, attach_to=None):
         self.created += 1
-        if attach_to is None:
-            actor = Car(self.log, self.created, transform)
-        else:
-            actor = Sensor(self.log, self.created, blueprint)
-        self.actors[self.created] = actor
-        return actor
+        is_car = attach_to is None
+        made = Car(self.log, self.created, transform) if is_car else Sensor(self.log, self.created, blueprint)
+        self.actors[self.created] = made
+        return made
 
     def do_try_spawn_actor(self, blueprint, transform):
         if len(self.cars) in self.refuses:

@@ -1,4 +1,5 @@
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_any_target_with_a_colon_can_be_chosen():
         (lambda: targets.choose((), None, 3), "expected 10 or more"),
         (lambda: Plan.make([], (), 0, 1), "seeds is 0"),
         (lambda: find_contestant("randon"), "did you mean 'random'"),
-        (lambda: list(run_all([], None, 0, print)), "jobs is 0"),
+        (lambda: list(run_all([], Path(), 0, print)), "jobs is 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, complaint):
