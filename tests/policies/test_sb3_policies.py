@@ -392,3 +392,22 @@ def test_options_are_checked(saved):
     with pytest.raises(UsageError, match="ppoo"):
         load(f"{path}?algo=ppoo", given, trust=True)
     assert load(f"{path}?algo=A2C&deterministic=yes", given, trust=True).name.endswith("(A2C)")
+
+
+class Dizzy(torch.nn.Flatten):
+    """A features extractor that adds noise, even in eval mode."""
+
+    def __init__(self, observation_space):
+        super().__init__()
+        self.features_dim = spaces.flatdim(observation_space)
+
+    def forward(self, observations):
+        return super().forward(observations) + 100 * torch.randn(len(observations), 1)
+
+
+def test_network_that_draws_random_numbers_is_refused(tmp_path):
+    options = {"policy_kwargs": {"features_extractor_class": Dizzy, "net_arch": [16]}}
+    make_model(sb3.PPO, "MlpPolicy", VECTOR, LEVER, **options).save(tmp_path / "dizzy.zip")
+    with pytest.raises(PolicyError, match="two different actions for the same observation") as caught:
+        load(str(tmp_path / "dizzy.zip"), Spaces(VECTOR, LEVER), trust=True)
+    assert "even in eval mode" in caught.value.hint

@@ -19,6 +19,8 @@ BLOCK_ROWS = 64
 
 Arrays = tuple[NDArray[Any], ...]
 
+_DETERMINISTIC_HINT = "it must be deterministic: take the most likely or mean action; no dropout (eval mode)"
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -83,18 +85,19 @@ def loaded_network(
     )
 
 
-def validated(network: Network, spaces: Spaces, name: str) -> Network:
+def validated(network: Network, spaces: Spaces, name: str, random_hint: str = _DETERMINISTIC_HINT) -> Network:
     """`network` after a trial on sample observations.
 
-    Refuses one that does not act in `spaces`, or not twice alike. One whose rows of a batch are not
-    independent, to the last bit, runs row by row from then on.
+    Refuses one that does not act in `spaces`. Refuses one that gives two different actions for the same
+    observation; `random_hint` says the likely fix. One whose rows depend on each other, if only in the last
+    bit, runs row by row.
     """
     observations = sample_observations(spaces.observation, BLOCK_ROWS)
     outputs = trial_outputs(network, spaces, observations)
     if not _equal(outputs, trial_outputs(network, spaces, observations)):
         raise PolicyError(
             f"{name} gives two different actions for the same observation",
-            hint="it must be deterministic: take the most likely or mean action; no dropout (eval mode)",
+            random_hint,
         )
     notes = list(network.notes)
     if not _keeps_rows_apart(network, spaces, observations, outputs):

@@ -37,6 +37,7 @@ _OPTIONS = {
     "deterministic": "yes",
 }
 _MASKS = "it acts without masks, which observations do not carry, and may choose actions that are not allowed"
+_RANDOM_HINT = "its network draws random numbers even in eval mode: switch that off"
 #: Bounds beyond this are none: older environments wrote the largest float instead of infinity.
 _UNBOUNDED = 1e30
 
@@ -161,7 +162,7 @@ def _validated(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     """`recipe` after a trial, and notes."""
     network, name = recipe.network(), recipe.archive.path.name
     try:
-        network = validated(network, recipe.given, name)
+        network = validated(network, recipe.given, name, _RANDOM_HINT)
     except PolicyFuzzError:
         raise
     except Exception as error:  # whatever the network raises
