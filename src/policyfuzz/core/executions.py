@@ -87,6 +87,11 @@ class Executions:
         return sound
 
     @property
+    def counted(self) -> NDArray[np.bool_]:
+        """(n, t) True where a state belongs to its episode, False behind the end."""
+        return np.asarray(np.arange(self.states.shape[1]) < self.lengths[:, None])
+
+    @property
     def crashed(self) -> NDArray[np.bool_]:
         """(n,) True where the oracle fired."""
         return self.verdicts.crashed

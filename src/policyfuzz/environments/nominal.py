@@ -19,6 +19,10 @@ from policyfuzz.policies.loaded import LoadedPolicy
 EPISODES = 50
 #: Stands for a signal that is missing, since a state must not be NaN.
 _MISSING = -np.inf
+#: How far below the recorded return, as a share of it and in standard errors, is too far for chance.
+_TOO_FAR, _STANDARD_ERRORS = 0.5, 3.0
+#: Episodes with random actions that tell whether an oracle can fire at all.
+_RANDOM_EPISODES = 50
 
 
 class NominalRun:
@@ -55,7 +59,7 @@ class NominalRun:
         sound = executions[executions.sound]
         seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
         last = seen[np.arange(len(sound)), sound.lengths - 1]
-        largest = np.where(_counted(sound)[:, :, None] & (seen != _MISSING), seen, -np.inf).max(axis=1)
+        largest = np.where(sound.counted[:, :, None] & (seen != _MISSING), seen, -np.inf).max(axis=1)
         terminated = last[:, names.index("terminated")] > 0
         return NominalEpisodes(
             returns=sound.returns,
@@ -72,9 +76,46 @@ class NominalRun:
         )
 
 
-def _counted(executions: Executions) -> NDArray[np.bool_]:
-    """(n, t) True for what lies within an episode."""
-    return np.arange(executions.states.shape[1]) < executions.lengths[:, None]
+@dataclass(frozen=True, slots=True)
+class NominalChecks:
+    """Further checks of a target: what nominal episodes and random actions say about policy and oracle."""
+
+    target: Target
+    policy: LoadedPolicy
+    nominal: NominalRun
+    random_policy: Callable[[], Policy]
+    at_random: NominalRun  #: what random actions earn
+    info_keys: tuple[str, ...]  #: that the oracle looks at
+    has_other_horizon: bool  #: than the environment's own, which the policy was trained with
+
+    def __call__(self, sound: Executions, make_runner: MakeRunner) -> list[Diagnosis]:
+        """The diagnoses, given random episodes that could be run."""
+        nominal = self.nominal(make_runner)
+        diagnoses = [
+            _recorded_return(
+                self.policy.recorded_return,
+                nominal,
+                self.has_other_horizon,
+                lambda: self.at_random(make_runner),
+            ),
+            *_missing_keys(self.info_keys, nominal),
+        ]
+        if not sound.crashed.any():
+            diagnoses.append(_can_fire(self.target, self.random_policy, make_runner))
+        return diagnoses
+
+
+class RandomActions:
+    """Draws actions from their space: what any oracle of a control task should catch now and then."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+
+    def begin(self, count: int) -> None:
+        self._space.seed(0)
+
+    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
+        return np.array([self._space.sample() for _ in rows])
 
 
 class _SignalsAsStates:
@@ -105,54 +146,6 @@ class _NeverFires:
     def judge(self, trajectories: Trajectories) -> Verdicts:
         none = np.full(len(trajectories.lengths), NONE)
         return Verdicts(none, none)
-
-
-class RandomActions:
-    """Draws actions from their space: what any oracle of a control task should catch now and then."""
-
-    def __init__(self, space: Any) -> None:
-        self._space = space
-
-    def begin(self, count: int) -> None:
-        self._space.seed(0)
-
-    def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-        return np.array([self._space.sample() for _ in rows])
-
-
-#: How far below the recorded return, as a share of it and in standard errors, is too far for chance.
-_TOO_FAR, _STANDARD_ERRORS = 0.5, 3.0
-#: Episodes with random actions that tell whether an oracle can fire at all.
-_RANDOM_EPISODES = 50
-
-
-@dataclass(frozen=True, slots=True)
-class NominalChecks:
-    """Further checks of a target: what nominal episodes and random actions say about policy and oracle."""
-
-    target: Target
-    policy: LoadedPolicy
-    nominal: NominalRun
-    random_policy: Callable[[], Policy]
-    at_random: NominalRun  #: what random actions earn
-    info_keys: tuple[str, ...]  #: that the oracle looks at
-    has_other_horizon: bool  #: than the environment's own, which the policy was trained with
-
-    def __call__(self, sound: Executions, make_runner: MakeRunner) -> list[Diagnosis]:
-        """The diagnoses, given random episodes that could be run."""
-        nominal = self.nominal(make_runner)
-        diagnoses = [
-            _recorded_return(
-                self.policy.recorded_return,
-                nominal,
-                self.has_other_horizon,
-                lambda: self.at_random(make_runner),
-            ),
-            *_missing_keys(self.info_keys, nominal),
-        ]
-        if not sound.crashed.any():
-            diagnoses.append(_can_fire(self.target, self.random_policy, make_runner))
-        return diagnoses
 
 
 def _recorded_return(

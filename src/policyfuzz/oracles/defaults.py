@@ -39,7 +39,7 @@ class NominalEpisodes:
     lengths: NDArray[np.int64]  #: (n,) states seen, the initial one included
     terminated: NDArray[np.bool_]  #: (n,) True where the environment ended it
     truncated: NDArray[np.bool_]  #: (n,) True where a time limit or the horizon did; may be both
-    #: Key to (n,) the last value that `info` had for it, NaN where it had none.
+    #: Key to (n,) the largest value that `info` had for it, NaN where it had none.
     info: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     last_rewards: NDArray[np.float64] | None = None  #: (n,) of the last step; tells sparse rewards apart
     failure: str = ""  #: the error of the first episode that was left out

@@ -121,8 +121,7 @@ class Nearness:
     @classmethod
     def fit(cls, executions: Executions) -> "Nearness":
         """Note whether the oracle gives margins, and which states are usual."""
-        counted = np.arange(executions.states.shape[1]) < executions.lengths[:, None]
-        states = _bounded(executions.states[counted])
+        states = _bounded(executions.states[executions.counted])
         spread = states.std(axis=0)
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         return cls(bool(np.isfinite(executions.verdicts.margins).any()), states.mean(axis=0), scale)
@@ -139,10 +138,9 @@ class Nearness:
 
     def _unusualness(self, executions: Executions) -> NDArray[np.float64]:
         """(n,) largest deviation of any coordinate of any state, in standard deviations."""
-        counted = np.arange(executions.states.shape[1]) < executions.lengths[:, None]
         with np.errstate(invalid="ignore", over="ignore"):
             deviations = np.abs(executions.states - self.centre) * self.scale
-        return np.asarray(np.where(counted, deviations.max(axis=2, initial=0.0), 0.0).max(axis=1))
+        return np.asarray(np.where(executions.counted, deviations.max(axis=2, initial=0.0), 0.0).max(axis=1))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays."""
