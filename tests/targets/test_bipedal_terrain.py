@@ -13,9 +13,9 @@ pytest.importorskip("gymnasium", reason="needs the extra bipedal")
 from Box2D import b2, b2PolygonShape
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalker
 
-from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
+from policyfuzz.environments.families.bipedal_walker import NAMED, OBSTACLES, ScriptedTypes
 from policyfuzz.targets.bipedal.lidar import DIRECTIONS, MOST_BOXES, Surfaces
-from policyfuzz.targets.bipedal.terrain import CELL, CELLS, NAMED, OBSTACLES, lay_course
+from policyfuzz.targets.bipedal.terrain import CELL, CELLS, lay_course
 
 STUMP, STAIRS, PIT = range(3)
 

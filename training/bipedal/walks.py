@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.environments.families.bipedal_walker import NAMED, OBSTACLES
 from policyfuzz.policies.mlp import MlpBank
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
-from policyfuzz.targets.bipedal.terrain import NAMED, OBSTACLES
 
 #: Walkers in lock-step; more do not fit the processor's cache.
 TOGETHER = 64

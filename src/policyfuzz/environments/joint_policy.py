@@ -17,6 +17,11 @@ from policyfuzz.environments.spaces import ActionReader
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy
 
+#: WHO in front of a URI, whose own equals signs come after its scheme.
+_WHO = re.compile(r"([^:=?]+)=(.+)", re.S)
+#: What tells the members of a group apart: adversary_0, adversary_1.
+_NUMBER = re.compile(r"[_-]?\d+$")
+
 
 class JointPolicy:
     """Asks each policy once a step, for all episodes and all of its agents that are alive.
@@ -52,12 +57,6 @@ class JointPolicy:
             ):
                 done[columns[place]][episode] = action
         return actions
-
-
-#: WHO in front of a URI, whose own equals signs come after its scheme.
-_WHO = re.compile(r"([^:=?]+)=(.+)", re.S)
-#: What tells the members of a group apart: adversary_0, adversary_1.
-_NUMBER = re.compile(r"[_-]?\d+$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,15 @@ from policyfuzz.environments.spaces import (
 )
 from policyfuzz.environments.starts import Start
 
+#: How the rewards of all agents become one; or the name of an agent, whose reward it then is.
+REWARDS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "sum": sum,
+    "mean": lambda rewards: sum(rewards) / len(rewards),
+    "min": min,
+}
+#: What is known of each agent without its saying so.
+_OWN = ("reward", "terminated", "truncated")
+
 
 @dataclass(frozen=True)
 class Agents:
@@ -109,17 +118,6 @@ class JointObservations(ObservationTable):
         """(m,) True where what an agent that is alive sees is not in its space."""
         outside = [part.is_outside(table["agents"][name]) for name, part in self._tables.items()]
         return np.asarray((np.stack(outside, axis=1) & (table["alive"] != 0)).any(axis=1))
-
-
-#: How the rewards of all agents become one; or the name of an agent, whose reward it then is.
-REWARDS: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "sum": sum,
-    "mean": lambda rewards: sum(rewards) / len(rewards),
-    "min": min,
-}
-
-#: What is known of each agent without its saying so.
-_OWN = ("reward", "terminated", "truncated")
 
 
 class ParallelSimulator(GymSimulator):

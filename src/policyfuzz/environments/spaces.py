@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.interfaces import EpisodeError
 
+#: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
+_MAX_STATE_NUMBERS = 64
+#: Numbers of an image that a sketch is made of at most, drawn once: neighbours say much the same.
+_MAX_SKETCHED = 4096
+
 
 class ActionReader:
     """Turns actions (m, ...) of a policy into m actions of `space`, or says what is wrong with them."""
@@ -49,12 +54,6 @@ class ActionReader:
             f"the policy's actions {what}, for action space {self._space}",
             hint="does this policy belong to this environment?",
         )
-
-
-#: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
-_MAX_STATE_NUMBERS = 64
-#: Numbers of an image that a sketch is made of at most, drawn once: neighbours say much the same.
-_MAX_SKETCHED = 4096
 
 
 def row_type(space: Any) -> np.dtype[Any]:

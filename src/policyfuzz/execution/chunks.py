@@ -8,6 +8,22 @@ from policyfuzz.search.cases import Cases
 
 #: Pieces that a chunk is cut into when one of its cases killed a worker or hangs.
 _RETRY_PIECES = 16
+#: Chunks per worker of all work in flight. More would keep workers a little busier at the end of batches,
+#: but a simulator that steps many episodes at once is slower in small chunks: by a sixth in chunks of 16
+#: compared with 64, say.
+_CHUNKS_PER_WORKER = 2
+#: Below this size, sizes are rounded down: one more case per chunk would mean far fewer chunks.
+_ROUND_DOWN_BELOW = 8
+#: Seconds of work that are worth a message.
+_MIN_SECONDS = 0.005
+#: Share of the time-out that a chunk is expected to take at most.
+_TIMEOUT_SHARE = 0.25
+#: Factor by which a chunk may be larger than any before; the first has one case.
+_GROWTH = 4
+#: Seconds of work above which a worker needs no second chunk in its queue.
+_PREFETCH_BELOW = 0.5
+#: Weight of the latest chunk in the running average.
+_WEIGHT = 0.5
 
 
 @dataclass(slots=True, eq=False)
@@ -60,24 +76,6 @@ class Chunk:
             Chunk(self.batch, start, stop, timeouts=self.timeouts)
             for start, stop in zip(starts, stops, strict=True)
         ]
-
-
-#: Chunks per worker of all work in flight. More would keep workers a little busier at the end of batches,
-#: but a simulator that steps many episodes at once is slower in small chunks: by a sixth in chunks of 16
-#: compared with 64, say.
-_CHUNKS_PER_WORKER = 2
-#: Below this size, sizes are rounded down: one more case per chunk would mean far fewer chunks.
-_ROUND_DOWN_BELOW = 8
-#: Seconds of work that are worth a message.
-_MIN_SECONDS = 0.005
-#: Share of the time-out that a chunk is expected to take at most.
-_TIMEOUT_SHARE = 0.25
-#: Factor by which a chunk may be larger than any before; the first has one case.
-_GROWTH = 4
-#: Seconds of work above which a worker needs no second chunk in its queue.
-_PREFETCH_BELOW = 0.5
-#: Weight of the latest chunk in the running average.
-_WEIGHT = 0.5
 
 
 class ChunkSizer:

@@ -19,75 +19,6 @@ from policyfuzz.policies.network import BLOCK_ROWS
 
 LINEAR, RELU, TANH = 0, 1, 2
 ACTIVATIONS = {"linear": LINEAR, "relu": RELU, "tanh": TANH}
-
-
-@kernel
-def forward(
-    parameters: NDArray[np.floating],
-    sizes: NDArray[np.int64],
-    activations: NDArray[np.int64],
-    inputs: NDArray[np.floating],
-    which: NDArray[np.int64],
-    outputs: NDArray[np.floating],
-) -> None:
-    """Row i of `inputs` (n, in) through network `which[i]` into row i of `outputs` (n, out).
-
-    `parameters` (networks, p) holds for each network its layers one after another, each a weight
-    matrix (in, out) followed by a bias (out,).
-    """
-    rows_total, networks = inputs.shape[0], parameters.shape[0]
-    layers = sizes.shape[0] - 1
-    widest = sizes.max()
-    zero = parameters.dtype.type(0)
-    first = np.zeros(BLOCK_ROWS * widest, parameters.dtype)
-    second = np.zeros(BLOCK_ROWS * widest, parameters.dtype)
-    rows = np.empty(BLOCK_ROWS, np.int64)
-    for network in range(networks):
-        flat = parameters[network]
-        cursor = 0
-        while True:
-            filled = 0
-            block = first[: BLOCK_ROWS * sizes[0]].reshape(BLOCK_ROWS, sizes[0])
-            while cursor < rows_total and filled < BLOCK_ROWS:
-                if which[cursor] == network:
-                    rows[filled] = cursor
-                    for column in range(sizes[0]):
-                        block[filled, column] = inputs[cursor, column]
-                    filled += 1
-                cursor += 1
-            if filled == 0:
-                break
-            source, target = first, second
-            offset = 0
-            for layer in range(layers):
-                n_in, n_out = sizes[layer], sizes[layer + 1]
-                weights = flat[offset : offset + n_in * n_out].reshape(n_in, n_out)
-                offset += n_in * n_out
-                bias = flat[offset : offset + n_out]
-                offset += n_out
-                result = target[: BLOCK_ROWS * n_out].reshape(BLOCK_ROWS, n_out)
-                np.dot(source[: BLOCK_ROWS * n_in].reshape(BLOCK_ROWS, n_in), weights, result)
-                if activations[layer] == RELU:
-                    for row in range(BLOCK_ROWS):
-                        for column in range(n_out):
-                            value = result[row, column] + bias[column]
-                            # written so that NaN stays NaN
-                            result[row, column] = zero if value < zero else value
-                elif activations[layer] == TANH:
-                    for row in range(BLOCK_ROWS):
-                        for column in range(n_out):
-                            result[row, column] = np.tanh(result[row, column] + bias[column])
-                else:
-                    for row in range(BLOCK_ROWS):
-                        for column in range(n_out):
-                            result[row, column] += bias[column]
-                source, target = target, source
-            scores = source[: BLOCK_ROWS * sizes[-1]].reshape(BLOCK_ROWS, sizes[-1])
-            for row in range(filled):
-                for column in range(sizes[-1]):
-                    outputs[rows[row], column] = scores[row, column]
-
-
 #: One network: its layers as (weights (in, out), bias (out,)).
 Layers = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 
@@ -194,20 +125,6 @@ class MlpBank:
         return outputs
 
 
-def _sizes(network: Layers) -> tuple[int, ...]:
-    """Widths of all layers, after checking that they fit together."""
-    sizes = [network[0][0].shape[0]]
-    for number, (weights, bias) in enumerate(network):
-        if weights.ndim != 2 or weights.shape[0] != sizes[-1] or bias.shape != (weights.shape[1],):
-            raise PolicyError(
-                f"layer {number} has weights {weights.shape} and bias {bias.shape}, "
-                f"expected weights ({sizes[-1]}, n) and bias (n,)",
-                hint="weights are stored (in, out)",
-            )
-        sizes.append(weights.shape[1])
-    return tuple(sizes)
-
-
 def shipped(name: str) -> Traversable:
     """The file of a model that comes with the package, such as acasxu/networks.npz."""
     return resources.files("policyfuzz.models").joinpath(name)
@@ -247,3 +164,84 @@ def write_npz(path: Path, bank: MlpBank) -> None:
         hidden=bank.activations[0] if len(bank.activations) > 1 else "relu",
         output=bank.activations[-1],
     )
+
+
+def _sizes(network: Layers) -> tuple[int, ...]:
+    """Widths of all layers, after checking that they fit together."""
+    sizes = [network[0][0].shape[0]]
+    for number, (weights, bias) in enumerate(network):
+        if weights.ndim != 2 or weights.shape[0] != sizes[-1] or bias.shape != (weights.shape[1],):
+            raise PolicyError(
+                f"layer {number} has weights {weights.shape} and bias {bias.shape}, "
+                f"expected weights ({sizes[-1]}, n) and bias (n,)",
+                hint="weights are stored (in, out)",
+            )
+        sizes.append(weights.shape[1])
+    return tuple(sizes)
+
+
+@kernel
+def forward(
+    parameters: NDArray[np.floating],
+    sizes: NDArray[np.int64],
+    activations: NDArray[np.int64],
+    inputs: NDArray[np.floating],
+    which: NDArray[np.int64],
+    outputs: NDArray[np.floating],
+) -> None:
+    """Row i of `inputs` (n, in) through network `which[i]` into row i of `outputs` (n, out).
+
+    `parameters` (networks, p) holds for each network its layers one after another, each a weight
+    matrix (in, out) followed by a bias (out,).
+    """
+    rows_total, networks = inputs.shape[0], parameters.shape[0]
+    layers = sizes.shape[0] - 1
+    widest = sizes.max()
+    zero = parameters.dtype.type(0)
+    first = np.zeros(BLOCK_ROWS * widest, parameters.dtype)
+    second = np.zeros(BLOCK_ROWS * widest, parameters.dtype)
+    rows = np.empty(BLOCK_ROWS, np.int64)
+    for network in range(networks):
+        flat = parameters[network]
+        cursor = 0
+        while True:
+            filled = 0
+            block = first[: BLOCK_ROWS * sizes[0]].reshape(BLOCK_ROWS, sizes[0])
+            while cursor < rows_total and filled < BLOCK_ROWS:
+                if which[cursor] == network:
+                    rows[filled] = cursor
+                    for column in range(sizes[0]):
+                        block[filled, column] = inputs[cursor, column]
+                    filled += 1
+                cursor += 1
+            if filled == 0:
+                break
+            source, target = first, second
+            offset = 0
+            for layer in range(layers):
+                n_in, n_out = sizes[layer], sizes[layer + 1]
+                weights = flat[offset : offset + n_in * n_out].reshape(n_in, n_out)
+                offset += n_in * n_out
+                bias = flat[offset : offset + n_out]
+                offset += n_out
+                result = target[: BLOCK_ROWS * n_out].reshape(BLOCK_ROWS, n_out)
+                np.dot(source[: BLOCK_ROWS * n_in].reshape(BLOCK_ROWS, n_in), weights, result)
+                if activations[layer] == RELU:
+                    for row in range(BLOCK_ROWS):
+                        for column in range(n_out):
+                            value = result[row, column] + bias[column]
+                            # written so that NaN stays NaN
+                            result[row, column] = zero if value < zero else value
+                elif activations[layer] == TANH:
+                    for row in range(BLOCK_ROWS):
+                        for column in range(n_out):
+                            result[row, column] = np.tanh(result[row, column] + bias[column])
+                else:
+                    for row in range(BLOCK_ROWS):
+                        for column in range(n_out):
+                            result[row, column] += bias[column]
+                source, target = target, source
+            scores = source[: BLOCK_ROWS * sizes[-1]].reshape(BLOCK_ROWS, sizes[-1])
+            for row in range(filled):
+                for column in range(sizes[-1]):
+                    outputs[rows[row], column] = scores[row, column]

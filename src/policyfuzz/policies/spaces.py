@@ -14,11 +14,28 @@ from policyfuzz.core.errors import PolicyError
 if TYPE_CHECKING:
     from gymnasium import Space
 
-
 WRAPPER_HINT = (
     "does the policy belong to this environment? If it was trained with a wrapper such as FlattenObservation"
     " or FrameStackObservation, the environment needs the same one here"
 )
+#: Names of the output with the actions, the best first; compared without case.
+ACTION_NAMES = (
+    "action",
+    "actions",
+    "deterministic_continuous_actions",
+    "deterministic_discrete_actions",
+    "continuous_actions",
+    "discrete_actions",
+    "mu",
+    "mean",
+    "logits",
+    "action_logits",
+    "q_values",
+    "q",
+    "output",
+    "policy",
+)
+_HINT = "was the policy trained for another environment, or does it give its actions in another output?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,59 +88,6 @@ def views(space: "Space[Any]") -> tuple[View, ...]:
     )
 
 
-def _array_views(shape: tuple[int, ...]) -> tuple[View, ...]:
-    found = [View(shape, _same)]
-    if len(shape) == 3:
-        note = "pictures are given with their channels first"
-        channels_first = View((shape[2], *shape[:2]), lambda batch: np.moveaxis(batch, -1, 1), note)
-        found.append(channels_first)
-    if len(shape) > 1:
-        note = "observations are flattened"
-        found.append(View((math.prod(shape),), lambda batch: batch.reshape(len(batch), -1), note))
-    return tuple(found)
-
-
-def _same(batch: NDArray[Any]) -> NDArray[Any]:
-    return batch
-
-
-def _one_hot(choices: NDArray[Any], start: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
-    """The function from whole numbers (m, k) to zeros and ones (m, sum of `choices`)."""
-    offsets = np.concatenate([[0], np.cumsum(choices)[:-1]]) - start
-
-    def convert(batch: NDArray[Any]) -> NDArray[np.float32]:
-        columns = batch.reshape(len(batch), -1) + offsets
-        encoded = np.zeros((len(batch), int(choices.sum())), np.float32)
-        encoded[np.arange(len(batch))[:, None], columns] = 1
-        return encoded
-
-    return convert
-
-
-def _dictionary_views(space: Any) -> tuple[View, ...]:
-    """Dictionaries in one row, key after key, whole numbers one-hot: what FlattenObservation gives."""
-    try:
-        found = {key: views(part) for key, part in space.spaces.items()}
-    except PolicyError:  # there is text in it, or the like
-        return ()
-    if not all(found.values()):
-        return ()
-    chosen = [(key, _flattest(layouts)) for key, layouts in found.items()]
-
-    def convert(batch: NDArray[Any]) -> NDArray[Any]:
-        columns = [view.convert(batch[key]).reshape(len(batch), -1) for key, view in chosen]
-        return np.concatenate(columns, axis=1)
-
-    width = sum(math.prod(view.shape) for _, view in chosen)
-    note = "observations are flattened, key after key: " + ", ".join(space.spaces)
-    return (View((width,), convert, note),)
-
-
-def _flattest(found: tuple[View, ...]) -> View:
-    """The view in one row; of whole numbers the one-hot one, which is the widest."""
-    return max((view for view in found if len(view.shape) < 2), key=lambda view: math.prod(view.shape))
-
-
 def sample_observations(space: "Space[Any]", count: int) -> NDArray[Any]:
     """`count` different observations of `space`, the same in every run: (count, ...) as simulators give them.
 
@@ -152,35 +116,6 @@ def sample_observations(space: "Space[Any]", count: int) -> NDArray[Any]:
     objects = np.empty(count, object)
     objects[:] = [own.sample() for _ in range(count)]
     return objects
-
-
-def _sample_dictionaries(space: Any, count: int) -> NDArray[Any]:
-    columns = {key: sample_observations(part, count) for key, part in space.spaces.items()}
-    dtype = np.dtype([(key, column.dtype, column.shape[1:]) for key, column in columns.items()])
-    batch = np.empty(count, dtype)
-    for key, column in columns.items():
-        batch[key] = column
-    return batch
-
-
-#: Names of the output with the actions, the best first; compared without case.
-ACTION_NAMES = (
-    "action",
-    "actions",
-    "deterministic_continuous_actions",
-    "deterministic_discrete_actions",
-    "continuous_actions",
-    "discrete_actions",
-    "mu",
-    "mean",
-    "logits",
-    "action_logits",
-    "q_values",
-    "q",
-    "output",
-    "policy",
-)
-_HINT = "was the policy trained for another environment, or does it give its actions in another output?"
 
 
 def to_actions(outputs: NDArray[Any], space: "Space[Any]") -> NDArray[Any]:
@@ -244,6 +179,68 @@ def checked_actions(actions: NDArray[Any], count: int, meaning: tuple[str, ...])
         f"the policy's actions have {problem}, expected finite numbers {shape}: {', '.join(meaning)}",
         hint="does this policy belong to this target?",
     )
+
+
+def _array_views(shape: tuple[int, ...]) -> tuple[View, ...]:
+    found = [View(shape, _same)]
+    if len(shape) == 3:
+        note = "pictures are given with their channels first"
+        channels_first = View((shape[2], *shape[:2]), lambda batch: np.moveaxis(batch, -1, 1), note)
+        found.append(channels_first)
+    if len(shape) > 1:
+        note = "observations are flattened"
+        found.append(View((math.prod(shape),), lambda batch: batch.reshape(len(batch), -1), note))
+    return tuple(found)
+
+
+def _same(batch: NDArray[Any]) -> NDArray[Any]:
+    return batch
+
+
+def _one_hot(choices: NDArray[Any], start: NDArray[Any]) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
+    """The function from whole numbers (m, k) to zeros and ones (m, sum of `choices`)."""
+    offsets = np.concatenate([[0], np.cumsum(choices)[:-1]]) - start
+
+    def convert(batch: NDArray[Any]) -> NDArray[np.float32]:
+        columns = batch.reshape(len(batch), -1) + offsets
+        encoded = np.zeros((len(batch), int(choices.sum())), np.float32)
+        encoded[np.arange(len(batch))[:, None], columns] = 1
+        return encoded
+
+    return convert
+
+
+def _dictionary_views(space: Any) -> tuple[View, ...]:
+    """Dictionaries in one row, key after key, whole numbers one-hot: what FlattenObservation gives."""
+    try:
+        found = {key: views(part) for key, part in space.spaces.items()}
+    except PolicyError:  # there is text in it, or the like
+        return ()
+    if not all(found.values()):
+        return ()
+    chosen = [(key, _flattest(layouts)) for key, layouts in found.items()]
+
+    def convert(batch: NDArray[Any]) -> NDArray[Any]:
+        columns = [view.convert(batch[key]).reshape(len(batch), -1) for key, view in chosen]
+        return np.concatenate(columns, axis=1)
+
+    width = sum(math.prod(view.shape) for _, view in chosen)
+    note = "observations are flattened, key after key: " + ", ".join(space.spaces)
+    return (View((width,), convert, note),)
+
+
+def _flattest(found: tuple[View, ...]) -> View:
+    """The view in one row; of whole numbers the one-hot one, which is the widest."""
+    return max((view for view in found if len(view.shape) < 2), key=lambda view: math.prod(view.shape))
+
+
+def _sample_dictionaries(space: Any, count: int) -> NDArray[Any]:
+    columns = {key: sample_observations(part, count) for key, part in space.spaces.items()}
+    dtype = np.dtype([(key, column.dtype, column.shape[1:]) for key, column in columns.items()])
+    batch = np.empty(count, dtype)
+    for key, column in columns.items():
+        batch[key] = column
+    return batch
 
 
 def _discrete(flat: NDArray[Any], count: int, start: int, space: "Space[Any]") -> NDArray[np.int64]:

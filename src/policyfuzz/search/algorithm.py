@@ -16,6 +16,15 @@ from policyfuzz.search.corpus import Corpus
 
 #: Everything that learning has changed, as named arrays.
 State = Mapping[str, NDArray[Any]]
+#: Draws so many inputs: -> origins (n,), usually parents, and inputs (n, d).
+Draw = Callable[[int], tuple[NDArray[np.int64], NDArray[np.float64]]]
+#: Draws for one batch, per wanted input, before the target is called unhealthy. Leaves room for spaces in
+#: which one draw in a hundred is good.
+_PATIENCE = 2000
+#: Tries to find a good input near a given one before giving up.
+_TRIES_NEAR = 50
+#: Lowest acceptance rate that the size of the next draw allows for.
+_WORST_RATE = 1 / 64
 
 
 def _no_rows() -> NDArray[np.int64]:
@@ -30,17 +39,6 @@ class Update:
     kept: NDArray[np.int64] = field(default_factory=_no_rows)  #: (k,) rows that entered the corpus
     entries: NDArray[np.int64] = field(default_factory=_no_rows)  #: (k,) their entry numbers
     measured: NDArray[np.int64] = field(default_factory=_no_rows)  #: (m,) older entries with a new energy
-
-
-#: Draws so many inputs: -> origins (n,), usually parents, and inputs (n, d).
-Draw = Callable[[int], tuple[NDArray[np.int64], NDArray[np.float64]]]
-#: Draws for one batch, per wanted input, before the target is called unhealthy. Leaves room for spaces in
-#: which one draw in a hundred is good.
-_PATIENCE = 2000
-#: Tries to find a good input near a given one before giving up.
-_TRIES_NEAR = 50
-#: Lowest acceptance rate that the size of the next draw allows for.
-_WORST_RATE = 1 / 64
 
 
 @dataclass(slots=True)

@@ -15,111 +15,13 @@ from policyfuzz.environments.families import family_class, overridden
 from policyfuzz.environments.families.mujoco_joints import Coordinate, Part, coordinates
 from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
+MODULE = "gymnasium.envs.mujoco"
+_BASE = f"{MODULE}.mujoco_env"
 #: Bodies may overlap by this much more than in the initial pose, in metres: MuJoCo's contacts are soft, and
 #: feet stand a little in the ground.
 _DEPTH = 0.01
 #: A window, and a method that may have been replaced on the object.
 _NOT_COPIED = ("mujoco_renderer", "reset")
-
-
-def begin_at(env: Any, reset: Reset, qpos: Values, qvel: Values, seed: int) -> tuple[FirstObservation, bool]:
-    """What the environment's own `reset` gives when it sets this state, and whether it has set any.
-
-    It does so once, and before the first observation: MuJoCo's solvers go on from what they found last.
-    """
-    own, calls = type(env), []
-
-    def set_state(env: Any, *drawn: Any, **named: Any) -> None:
-        calls.append((drawn, named))
-        own.set_state(env, qpos, qvel)
-
-    with overridden(env, set_state=set_state):
-        first = reset(seed=seed)
-    return first, bool(calls)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A private copy of an environment, and how deep its bodies overlap in the initial pose."""
-
-    env: Any
-    idle: NDArray[Any] | None  #: the action of doing nothing; None if unknown
-    deepest: float
-
-    @classmethod
-    def of(cls, env: Any) -> "Trial | None":
-        """A trial for `env`; None where its reset does not set the state, or does not work."""
-        private = _private_copy(env)
-        try:
-            _, is_set = begin_at(private, private.reset, env.init_qpos.copy(), env.init_qvel.copy(), 0)
-        except Exception:  # whatever it is, episodes will show it
-            return None
-        return cls(private, _idle_action(env), _overlap(private.data)) if is_set else None
-
-    def is_start(self, qpos: Values, qvel: Values) -> bool:
-        """True where nothing overlaps too much and the episode is not over after a step of doing nothing."""
-        env = self.env
-        try:
-            begin_at(env, env.reset, qpos, qvel, 0)
-            if _overlap(env.data) > self.deepest + _DEPTH:
-                return False
-            return self.idle is None or not env.step(self.idle)[2]
-        except Exception:  # an environment that fails is for an episode to show
-            return True
-
-
-def _overlap(data: Any) -> float:
-    """Depth of the deepest contact, in metres."""
-    return max(0.0, -float(data.contact.dist.min())) if data.ncon else 0.0
-
-
-def _idle_action(env: Any) -> NDArray[Any] | None:
-    space = env.action_space
-    if not hasattr(space, "low"):
-        return None
-    return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
-
-
-def _private_copy(env: Any) -> Any:
-    """An environment with model, data and everything else of its own, but no window."""
-    private = object.__new__(type(env))
-    memo = {id(env): private}
-    for name, value in vars(env).items():
-        if name not in _NOT_COPIED:
-            vars(private)[name] = _copied(value, memo)
-    private.mujoco_renderer = private.render_mode = None
-    return private
-
-
-def _copied(value: Any, memo: dict[int, Any]) -> Any:
-    try:
-        return copy.deepcopy(value, memo)
-    except Exception:  # locks, windows, handles of other programs: nothing that a trial changes
-        return value
-
-
-MODULE = "gymnasium.envs.mujoco"
-_BASE = f"{MODULE}.mujoco_env"
-
-
-@dataclass(frozen=True, slots=True)
-class Placing:
-    """Where an environment puts things in its own reset."""
-
-    ranges: Mapping[str, tuple[float, float] | None]  #: by joint; None: always at one place
-    is_possible: Callable[[NDArray[np.float64]], bool]  #: of qpos (nq,)
-
-
-_PLACINGS: Mapping[str, Placing] = {
-    f"{MODULE}.reacher": Placing(
-        {"target_x": (-0.2, 0.2), "target_y": (-0.2, 0.2)},
-        lambda qpos: bool(np.hypot(*qpos[-2:]) < 0.2),
-    ),
-    f"{MODULE}.pusher": Placing(
-        {"obj_slidey": (-0.3, 0.0), "obj_slidex": (-0.2, 0.2), "goal_slidey": None, "goal_slidex": None},
-        lambda qpos: bool(np.hypot(*(qpos[-4:-2] - qpos[-2:])) > 0.17),
-    ),
-}
 #: Environments that end when the pole has fallen, with no word for it.
 _FALLING = (f"{MODULE}.inverted_pendulum", f"{MODULE}.inverted_double_pendulum")
 
@@ -208,3 +110,99 @@ def _oracle(env: Any) -> str | None:
     is_falling = any(family_class(env, module) for module in _FALLING)
     has_rule = hasattr(type(env), "is_healthy") and getattr(env, "_terminate_when_unhealthy", False)
     return "terminated" if is_falling or has_rule else None
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """Where an environment puts things in its own reset."""
+
+    ranges: Mapping[str, tuple[float, float] | None]  #: by joint; None: always at one place
+    is_possible: Callable[[NDArray[np.float64]], bool]  #: of qpos (nq,)
+
+
+_PLACINGS: Mapping[str, Placing] = {
+    f"{MODULE}.reacher": Placing(
+        {"target_x": (-0.2, 0.2), "target_y": (-0.2, 0.2)},
+        lambda qpos: bool(np.hypot(*qpos[-2:]) < 0.2),
+    ),
+    f"{MODULE}.pusher": Placing(
+        {"obj_slidey": (-0.3, 0.0), "obj_slidex": (-0.2, 0.2), "goal_slidey": None, "goal_slidex": None},
+        lambda qpos: bool(np.hypot(*(qpos[-4:-2] - qpos[-2:])) > 0.17),
+    ),
+}
+
+
+def begin_at(env: Any, reset: Reset, qpos: Values, qvel: Values, seed: int) -> tuple[FirstObservation, bool]:
+    """What the environment's own `reset` gives when it sets this state, and whether it has set any.
+
+    It does so once, and before the first observation: MuJoCo's solvers go on from what they found last.
+    """
+    own, calls = type(env), []
+
+    def set_state(env: Any, *drawn: Any, **named: Any) -> None:
+        calls.append((drawn, named))
+        own.set_state(env, qpos, qvel)
+
+    with overridden(env, set_state=set_state):
+        first = reset(seed=seed)
+    return first, bool(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A private copy of an environment, and how deep its bodies overlap in the initial pose."""
+
+    env: Any
+    idle: NDArray[Any] | None  #: the action of doing nothing; None if unknown
+    deepest: float
+
+    @classmethod
+    def of(cls, env: Any) -> "Trial | None":
+        """A trial for `env`; None where its reset does not set the state, or does not work."""
+        private = _private_copy(env)
+        try:
+            _, is_set = begin_at(private, private.reset, env.init_qpos.copy(), env.init_qvel.copy(), 0)
+        except Exception:  # whatever it is, episodes will show it
+            return None
+        return cls(private, _idle_action(env), _overlap(private.data)) if is_set else None
+
+    def is_start(self, qpos: Values, qvel: Values) -> bool:
+        """True where nothing overlaps too much and the episode is not over after a step of doing nothing."""
+        env = self.env
+        try:
+            begin_at(env, env.reset, qpos, qvel, 0)
+            if _overlap(env.data) > self.deepest + _DEPTH:
+                return False
+            return self.idle is None or not env.step(self.idle)[2]
+        except Exception:  # an environment that fails is for an episode to show
+            return True
+
+
+def _overlap(data: Any) -> float:
+    """Depth of the deepest contact, in metres."""
+    return max(0.0, -float(data.contact.dist.min())) if data.ncon else 0.0
+
+
+def _idle_action(env: Any) -> NDArray[Any] | None:
+    space = env.action_space
+    if not hasattr(space, "low"):
+        return None
+    return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+
+
+def _private_copy(env: Any) -> Any:
+    """An environment with model, data and everything else of its own, but no window."""
+    private = object.__new__(type(env))
+    memo = {id(env): private}
+    for name, value in vars(env).items():
+        if name not in _NOT_COPIED:
+            vars(private)[name] = _copied(value, memo)
+    private.mujoco_renderer = private.render_mode = None
+    return private
+
+
+def _copied(value: Any, memo: dict[int, Any]) -> Any:
+    try:
+        return copy.deepcopy(value, memo)
+    except Exception:  # locks, windows, handles of other programs: nothing that a trial changes
+        return value

@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from policyfuzz.core.inputs import Real
 
 #: Half-widths of the disturbance: metres and radians, and those per second. The environments' own noise is
@@ -16,8 +13,6 @@ _POSITION, _VELOCITY = 0.1, 0.5
 _FREE, _BALL, _SLIDE = 0, 1, 2  #: types of joints in MuJoCo; the fourth is a hinge
 _JOINT_TRANSMISSIONS = (0, 1)
 _AXES = "xyz"
-
-Values = NDArray[np.float64]
 
 
 class Part(Enum):

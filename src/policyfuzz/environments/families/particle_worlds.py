@@ -13,42 +13,6 @@ from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: The key of info under which each agent finds the number of others that it touches.
 COLLISIONS = "collisions"
-
-
-class CountsContacts:
-    """A parallel environment of a particle world, with one more key in its infos."""
-
-    def __init__(self, env: Any) -> None:
-        self._env = env
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._env, name)
-
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, dict[Any, Any]]:
-        """As the environment resets, infos completed."""
-        observations, infos = self._env.reset(seed=seed, options=options)
-        return observations, self._with_contacts(infos)
-
-    def step(self, actions: dict[Any, Any]) -> tuple[Any, Any, Any, Any, dict[Any, Any]]:
-        """As the environment steps, infos completed."""
-        observations, rewards, terminations, truncations, infos = self._env.step(actions)
-        return observations, rewards, terminations, truncations, self._with_contacts(infos)
-
-    def _with_contacts(self, infos: dict[Any, Any]) -> dict[Any, Any]:
-        contacts = _contacts(self._env.unwrapped.world)
-        return {agent: {COLLISIONS: contacts.get(str(agent)), **info} for agent, info in infos.items()}
-
-
-def _contacts(world: Any) -> dict[str, int]:
-    """Agent to the number of other agents that it touches; of those that can collide."""
-    solid = [agent for agent in world.agents if agent.collide]
-    places = np.array([agent.state.p_pos for agent in solid]).reshape(-1, 2)
-    sizes = np.array([agent.size for agent in solid])
-    gaps = places[:, None] - places[None]
-    touching = np.sqrt(np.square(gaps).sum(axis=2)) < sizes[:, None] + sizes[None]
-    return {agent.name: int(count) - 1 for agent, count in zip(solid, touching.sum(axis=1), strict=True)}
-
-
 #: Where the `reset` of such a world is written; one of the user's own is not ours to overrule.
 _PACKAGES = ("mpe2.", "pettingzoo.mpe.")
 #: Resets that tell where things may begin, to the nearest of so many parts of one.
@@ -112,6 +76,30 @@ def is_particle_world(env: Any) -> bool:
     return type(env).reset.__module__.startswith(_PACKAGES) and bool(env.world.dim_p == 2)
 
 
+class CountsContacts:
+    """A parallel environment of a particle world, with one more key in its infos."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[Any, dict[Any, Any]]:
+        """As the environment resets, infos completed."""
+        observations, infos = self._env.reset(seed=seed, options=options)
+        return observations, self._with_contacts(infos)
+
+    def step(self, actions: dict[Any, Any]) -> tuple[Any, Any, Any, Any, dict[Any, Any]]:
+        """As the environment steps, infos completed."""
+        observations, rewards, terminations, truncations, infos = self._env.step(actions)
+        return observations, rewards, terminations, truncations, self._with_contacts(infos)
+
+    def _with_contacts(self, infos: dict[Any, Any]) -> dict[Any, Any]:
+        contacts = _contacts(self._env.unwrapped.world)
+        return {agent: {COLLISIONS: contacts.get(str(agent)), **info} for agent, info in infos.items()}
+
+
 def _drawn_places(env: Any, seed: int) -> NDArray[np.float64]:
     """(e, 2) where everything is after a reset of the world."""
     env.scenario.reset_world(env.world, np.random.default_rng(seed))
@@ -170,3 +158,13 @@ def _apart(world: Any, moved: tuple[int, ...]) -> Callable[[NDArray[np.float64]]
         return np.asarray((np.hypot(gaps[..., 0], gaps[..., 1]) >= distances).all(axis=1))
 
     return are_apart
+
+
+def _contacts(world: Any) -> dict[str, int]:
+    """Agent to the number of other agents that it touches; of those that can collide."""
+    solid = [agent for agent in world.agents if agent.collide]
+    places = np.array([agent.state.p_pos for agent in solid]).reshape(-1, 2)
+    sizes = np.array([agent.size for agent in solid])
+    gaps = places[:, None] - places[None]
+    touching = np.sqrt(np.square(gaps).sum(axis=2)) < sizes[:, None] + sizes[None]
+    return {agent.name: int(count) - 1 for agent, count in zip(solid, touching.sum(axis=1), strict=True)}

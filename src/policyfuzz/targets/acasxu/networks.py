@@ -17,6 +17,9 @@ from policyfuzz.targets.acasxu.encounter import ADVISORIES, OBSERVATION_CENTRE, 
 
 #: Previous advisory and time bucket, both counted from one, as the public files name them.
 _FILE_NAME = re.compile(r"_([1-5])_([1-9])(?:_batch_2000)?\.(onnx|nnet)$")
+#: Operators that do not change the values of a vector.
+_SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Constant"}
+Layer = tuple[NDArray[Any], NDArray[Any]]
 
 
 def networks_in(folder: Path, bucket: int) -> MlpBank:
@@ -92,12 +95,6 @@ def read_nnet(path: Path) -> NNet:
         return NNet(layers, means[: sizes[0]], ranges[: sizes[0]])
     except (ValueError, IndexError) as error:
         raise PolicyError(f"{path} is not a .nnet file: {error}", hint="the file may be truncated") from error
-
-
-#: Operators that do not change the values of a vector.
-_SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Constant"}
-
-Layer = tuple[NDArray[Any], NDArray[Any]]
 
 
 def read_onnx(path: Path) -> list[Layer]:

@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from policyfuzz.environments.families.bipedal_walker import NAMED as NAMED
-from policyfuzz.environments.families.bipedal_walker import OBSTACLES as OBSTACLES
-
 SCALE = 30.0  #: pixels of a metre
 CELL = 14 / SCALE  #: metres
 CELLS = 200

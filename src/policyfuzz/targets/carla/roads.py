@@ -17,6 +17,19 @@ from policyfuzz.core.errors import UsageError
 TURNS = ("left", "straight", "right")
 #: Distance of the spots along a lane.
 SPOT_METRES = 2.0
+#: Distance between nodes.
+NODE_METRES = 2.0
+#: Turn of the lane, in radians, that each wish asks for; positive is to the right.
+_WANTED = dict(zip(TURNS, (-np.pi / 2, 0.0, np.pi / 2), strict=True))
+#: Smaller turns count as straight on.
+_LEAST_TURN = np.radians(30.0)
+#: Nodes after which a junction is no longer looked through.
+_LONGEST_JUNCTION = 100
+#: Segments behind and ahead of the last position that are looked at for the next one, so that a road that
+#: comes back beside itself is no short cut.
+_BEHIND, _AHEAD = 5, 20
+#: The policy sees the first node that is this far ahead.
+_LOOK_AHEAD_METRES = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +78,6 @@ class RoadMap:
 
     def _waypoint(self, x: float, y: float) -> Any:
         return self.map.get_waypoint(self.location(x, y), project_to_road=False)
-
-
-def _pose(waypoint: Any) -> tuple[float, float, float]:
-    place = waypoint.transform
-    return place.location.x, place.location.y, wrap(np.radians(place.rotation.yaw))
-
-
-def wrap(angle: float) -> float:
-    """`angle` brought into [-pi, pi)."""
-    return float((angle + np.pi) % (2 * np.pi) - np.pi)
-
-
-#: Distance between nodes.
-NODE_METRES = 2.0
-#: Turn of the lane, in radians, that each wish asks for; positive is to the right.
-_WANTED = dict(zip(TURNS, (-np.pi / 2, 0.0, np.pi / 2), strict=True))
-#: Smaller turns count as straight on.
-_LEAST_TURN = np.radians(30.0)
-#: Nodes after which a junction is no longer looked through.
-_LONGEST_JUNCTION = 100
-#: Segments behind and ahead of the last position that are looked at for the next one, so that a road that
-#: comes back beside itself is no short cut.
-_BEHIND, _AHEAD = 5, 20
-#: The policy sees the first node that is this far ahead.
-_LOOK_AHEAD_METRES = 5.0
 
 
 class Command(IntEnum):
@@ -149,6 +137,16 @@ def plan(roads: RoadMap, start: NDArray[np.float64], turn: str, metres: float) -
     nodes = np.array([(one.transform.location.x, one.transform.location.y) for one in path])
     steps = np.hypot(*np.diff(nodes, axis=0).T)
     return Route(nodes, np.array(commands, np.int64), np.concatenate([[0.0], np.cumsum(steps)]))
+
+
+def wrap(angle: float) -> float:
+    """`angle` brought into [-pi, pi)."""
+    return float((angle + np.pi) % (2 * np.pi) - np.pi)
+
+
+def _pose(waypoint: Any) -> tuple[float, float, float]:
+    place = waypoint.transform
+    return place.location.x, place.location.y, wrap(np.radians(place.rotation.yaw))
 
 
 def _choose(waypoint: Any, following: list[Any], turn: str) -> Any:

@@ -14,6 +14,8 @@ from policyfuzz.core.target import choice, joined, number
 #: Ports are two bytes; CARLA also takes the two that follow its own.
 _LAST_PORT = 65_533
 _PICTURE_SIZE = re.compile(r"(\d{2,4})x(\d{2,4})")
+#: Loading a town takes longer than any other answer.
+_LOADING_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +62,6 @@ def target_name(options: Mapping[str, str]) -> str:
     if "map" in named:
         named["map"] = str(_file(named["map"]))
     return joined("carla", named)
-
-
-def _file(text: str) -> Path:
-    path = Path(text).expanduser().resolve()
-    if not path.is_file():
-        raise UsageError(
-            f"no map file {str(path)!r}", hint="give map=FILE.xodr, the OpenDRIVE file of the town"
-        )
-    return path
-
-
-def _picture_size(text: str) -> tuple[int, int]:
-    match = _PICTURE_SIZE.fullmatch(text)
-    if match is None or int(match[1]) % 2 or int(match[2]) % 2:
-        raise UsageError(f"camera is {text!r}, expected WIDTHxHEIGHT such as 384x160, both even")
-    return int(match[1]), int(match[2])
-
-
-#: Loading a town takes longer than any other answer.
-_LOADING_SECONDS = 120.0
 
 
 class ServerError(PolicyFuzzError):
@@ -151,6 +133,22 @@ def connect(settings: Settings) -> Server:
             " or say where it runs with carla:host=HOST,port=PORT",
         ) from error
     return Server(client, settings)
+
+
+def _file(text: str) -> Path:
+    path = Path(text).expanduser().resolve()
+    if not path.is_file():
+        raise UsageError(
+            f"no map file {str(path)!r}", hint="give map=FILE.xodr, the OpenDRIVE file of the town"
+        )
+    return path
+
+
+def _picture_size(text: str) -> tuple[int, int]:
+    match = _PICTURE_SIZE.fullmatch(text)
+    if match is None or int(match[1]) % 2 or int(match[2]) % 2:
+        raise UsageError(f"camera is {text!r}, expected WIDTHxHEIGHT such as 384x160, both even")
+    return int(match[1]), int(match[2])
 
 
 def _short(name: str) -> str:

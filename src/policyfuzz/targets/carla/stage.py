@@ -10,44 +10,11 @@ from policyfuzz.core import extras
 from policyfuzz.targets.carla.drive import Motion
 from policyfuzz.targets.carla.server import Server, ServerError
 
-
-class Inbox:
-    """The messages of one sensor, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    def put(self, message: Any) -> None:
-        """Take a message; called by threads of CARLA."""
-        self._messages.put(message)
-
-    def drain(self) -> list[Any]:
-        """All messages that have come."""
-        return [self._messages.get() for _ in range(self._messages.qsize())]
-
-    def wait_for(self, frame: int, seconds: float) -> Any:
-        """The message of `frame` or a later one; older ones are dropped."""
-        while True:
-            try:
-                message = self._messages.get(timeout=seconds)
-            except queue.Empty:
-                raise RuntimeError(f"no sensor data for frame {frame} within {seconds:g} s") from None
-            if message.frame >= frame:
-                return message
-
-
-def picture_of(image: Any) -> NDArray[np.uint8]:
-    """(height, width, 3) red, green and blue of a carla.Image, which holds blue, green, red, alpha."""
-    pixels = np.frombuffer(image.raw_data, np.uint8).reshape(image.height, image.width, 4)
-    return pixels[:, :, 2::-1].copy()
-
-
 TICK_SECONDS = 0.1
 #: Ticks before an episode: cars drop onto their wheels, and traffic starts to flow.
 WARM_UP_TICKS = 50
 #: All cars are of this model, so that their footprint is known.
 CAR = "vehicle.tesla.model3"
-
 #: Cars are put down from this height above the road.
 _DROP_METRES = 0.5
 #: Where the camera sits on the car, in metres ahead of and above its middle.
@@ -196,7 +163,7 @@ class Stage:
             width, height = self._server.settings.camera
             self._images = self._attach("sensor.camera.rgb", image_size_x=width, image_size_y=height)
 
-    def _attach(self, kind: str, **attributes: int) -> Inbox:
+    def _attach(self, kind: str, **attributes: int) -> "Inbox":
         inbox = Inbox()
         ahead, above = _CAMERA_PLACE
         transform = self._carla.Transform(self._carla.Location(x=ahead, z=above))
@@ -234,3 +201,34 @@ class Stage:
         self._beats.wait_for(frame, seconds)
         if self._server.settings.camera is not None:
             self.picture = picture_of(self._images.wait_for(frame, seconds))
+
+
+class Inbox:
+    """The messages of one sensor, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def put(self, message: Any) -> None:
+        """Take a message; called by threads of CARLA."""
+        self._messages.put(message)
+
+    def drain(self) -> list[Any]:
+        """All messages that have come."""
+        return [self._messages.get() for _ in range(self._messages.qsize())]
+
+    def wait_for(self, frame: int, seconds: float) -> Any:
+        """The message of `frame` or a later one; older ones are dropped."""
+        while True:
+            try:
+                message = self._messages.get(timeout=seconds)
+            except queue.Empty:
+                raise RuntimeError(f"no sensor data for frame {frame} within {seconds:g} s") from None
+            if message.frame >= frame:
+                return message
+
+
+def picture_of(image: Any) -> NDArray[np.uint8]:
+    """(height, width, 3) red, green and blue of a carla.Image, which holds blue, green, red, alpha."""
+    pixels = np.frombuffer(image.raw_data, np.uint8).reshape(image.height, image.width, 4)
+    return pixels[:, :, 2::-1].copy()

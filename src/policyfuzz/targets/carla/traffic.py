@@ -14,68 +14,11 @@ from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Real
 from policyfuzz.targets.carla.roads import SPOT_METRES, TURNS, RoadMap
 
 Column = NDArray[np.float64]
-
-
-def _sparse_noise(count: int, spread: float, chance: float, rng: np.random.Generator) -> Column:
-    """(count,) normal noise with standard deviation `spread`, zero but for a share of `chance`."""
-    return np.where(rng.random(count) < chance, rng.normal(0.0, spread, count), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class SparseReal(Real):
-    """A number that changes with probability `chance`, by normal noise of deviation `spread`."""
-
-    spread: float = 1.0
-    chance: float = 1.0
-
-    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
-        return values + _sparse_noise(len(values), self.spread, self.chance, rng)
-
-
-@dataclass(frozen=True, slots=True)
-class SparseAngle(Angle):
-    """A direction that changes with probability `chance`, by normal noise of deviation `spread`."""
-
-    spread: float = 1.0
-    chance: float = 1.0
-
-    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
-        noisy = values + _sparse_noise(len(values), self.spread, self.chance, rng)
-        return (noisy + np.pi) % (2 * np.pi) - np.pi
-
-
 #: Half length and half width of the ground that a car needs to itself, in metres: the car of the target
 #: (4.8 by 2.2 m) and a little air.
 HALF_LENGTH, HALF_WIDTH = 2.6, 1.25
-
-
-def overlap(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(...) True where cars at poses `first` and `second` (..., 3) (x, y, yaw in radians) overlap.
-
-    Two rectangles are apart exactly where one of their four sides has the other rectangle beyond it.
-    """
-    offset = second[..., :2] - first[..., :2]
-    turn = second[..., 2] - first[..., 2]
-    cosine, sine = np.abs(np.cos(turn)), np.abs(np.sin(turn))
-    reach_along = HALF_LENGTH + HALF_LENGTH * cosine + HALF_WIDTH * sine
-    reach_across = HALF_WIDTH + HALF_LENGTH * sine + HALF_WIDTH * cosine
-    touching = np.ones(np.broadcast_shapes(first.shape, second.shape)[:-1], np.bool_)
-    for yaw in (first[..., 2], second[..., 2]):
-        along = offset[..., 0] * np.cos(yaw) + offset[..., 1] * np.sin(yaw)
-        across = offset[..., 1] * np.cos(yaw) - offset[..., 0] * np.sin(yaw)
-        touching &= (np.abs(along) <= reach_along) & (np.abs(across) <= reach_across)
-    return touching
-
-
-def all_apart(poses: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,) True where no two of the k cars of a row of `poses` (n, k, 3) overlap."""
-    one, other = np.triu_indices(poses.shape[1], 1)
-    return np.asarray(~overlap(poses[:, one], poses[:, other]).any(axis=1))
-
-
 #: Columns of an input before those of the other vehicles: ego x, y, yaw, and the preferred turn.
 EGO_COLUMNS = 4
-
 #: Standard deviation of the noise on positions and on yaw, as in the paper.
 _SPREAD_METRES, _SPREAD_YAW = 1.0, np.radians(1.0)
 #: Coordinates that a mutation changes on average, however many cars there are.
@@ -160,3 +103,55 @@ def _moved(spots: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.f
     cosine, sine = np.cos(yaw), np.sin(yaw)
     turned = (yaw + turn + np.pi) % (2 * np.pi) - np.pi
     return np.column_stack([x + along * cosine - across * sine, y + along * sine + across * cosine, turned])
+
+
+def all_apart(poses: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) True where no two of the k cars of a row of `poses` (n, k, 3) overlap."""
+    one, other = np.triu_indices(poses.shape[1], 1)
+    return np.asarray(~overlap(poses[:, one], poses[:, other]).any(axis=1))
+
+
+def overlap(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(...) True where cars at poses `first` and `second` (..., 3) (x, y, yaw in radians) overlap.
+
+    Two rectangles are apart exactly where one of their four sides has the other rectangle beyond it.
+    """
+    offset = second[..., :2] - first[..., :2]
+    turn = second[..., 2] - first[..., 2]
+    cosine, sine = np.abs(np.cos(turn)), np.abs(np.sin(turn))
+    reach_along = HALF_LENGTH + HALF_LENGTH * cosine + HALF_WIDTH * sine
+    reach_across = HALF_WIDTH + HALF_LENGTH * sine + HALF_WIDTH * cosine
+    touching = np.ones(np.broadcast_shapes(first.shape, second.shape)[:-1], np.bool_)
+    for yaw in (first[..., 2], second[..., 2]):
+        along = offset[..., 0] * np.cos(yaw) + offset[..., 1] * np.sin(yaw)
+        across = offset[..., 1] * np.cos(yaw) - offset[..., 0] * np.sin(yaw)
+        touching &= (np.abs(along) <= reach_along) & (np.abs(across) <= reach_across)
+    return touching
+
+
+@dataclass(frozen=True, slots=True)
+class SparseReal(Real):
+    """A number that changes with probability `chance`, by normal noise of deviation `spread`."""
+
+    spread: float = 1.0
+    chance: float = 1.0
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        return values + _sparse_noise(len(values), self.spread, self.chance, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class SparseAngle(Angle):
+    """A direction that changes with probability `chance`, by normal noise of deviation `spread`."""
+
+    spread: float = 1.0
+    chance: float = 1.0
+
+    def perturb(self, values: Column, rng: np.random.Generator) -> Column:
+        noisy = values + _sparse_noise(len(values), self.spread, self.chance, rng)
+        return (noisy + np.pi) % (2 * np.pi) - np.pi
+
+
+def _sparse_noise(count: int, spread: float, chance: float, rng: np.random.Generator) -> Column:
+    """(count,) normal noise with standard deviation `spread`, zero but for a share of `chance`."""
+    return np.where(rng.random(count) < chance, rng.normal(0.0, spread, count), 0.0)

@@ -14,39 +14,6 @@ from policyfuzz.targets.coopnavi.actors import SpreadPolicy, actors_in, shipped_
 from policyfuzz.targets.coopnavi.layout import is_solvable, is_valid, sample
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
 
-
-@dataclass(frozen=True)
-class Collisions(Composable):
-    """Fires when agents collide in more than `limit` pair-steps; its step is the one that goes beyond.
-
-    With `excuses_finished` an episode in which all agents arrive at landmarks is no crash.
-    """
-
-    limit: int
-    excuses_finished: bool
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ("collision",)
-
-    def judge(self, trajectories: Trajectories) -> Verdicts:
-        counted = trajectories.counted
-        collisions = trajectories.signal("collisions")
-        too_many = counted & (collisions > self.limit)
-        crashed = too_many.any(axis=1)
-        margins = self.limit + 1 - np.where(counted, collisions, 0.0).max(axis=1)
-        if self.excuses_finished:
-            finished = (counted & (trajectories.signal("finished") > 0)).any(axis=1)
-            crashed &= ~finished
-            # excused is as far from a crash as without any collision
-            margins = np.where(finished, np.maximum(margins, self.limit + 1), margins)
-        return Verdicts(
-            kinds=np.where(crashed, 0, NONE),
-            steps=np.where(crashed, too_many.argmax(axis=1), NONE),
-            margins=margins,
-        )
-
-
 _NOISE = 0.05  #: of the published experiments
 #: Options by default, in the order in which a target's name gives them.
 _USUAL = {"collisions": 5, "finish": "excuses", "horizon": 100, "landmarks": "yes", "starts": "solvable"}
@@ -78,6 +45,38 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         solvable=partial(is_solvable, horizon=horizon) if starts == "solvable" else None,
         batch_size=1024,
     )
+
+
+@dataclass(frozen=True)
+class Collisions(Composable):
+    """Fires when agents collide in more than `limit` pair-steps; its step is the one that goes beyond.
+
+    With `excuses_finished` an episode in which all agents arrive at landmarks is no crash.
+    """
+
+    limit: int
+    excuses_finished: bool
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("collision",)
+
+    def judge(self, trajectories: Trajectories) -> Verdicts:
+        counted = trajectories.counted
+        collisions = trajectories.signal("collisions")
+        too_many = counted & (collisions > self.limit)
+        crashed = too_many.any(axis=1)
+        margins = self.limit + 1 - np.where(counted, collisions, 0.0).max(axis=1)
+        if self.excuses_finished:
+            finished = (counted & (trajectories.signal("finished") > 0)).any(axis=1)
+            crashed &= ~finished
+            # excused is as far from a crash as without any collision
+            margins = np.where(finished, np.maximum(margins, self.limit + 1), margins)
+        return Verdicts(
+            kinds=np.where(crashed, 0, NONE),
+            steps=np.where(crashed, too_many.argmax(axis=1), NONE),
+            margins=margins,
+        )
 
 
 def _inputs(moves_landmarks: bool) -> InputSpace:
