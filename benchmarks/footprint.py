@@ -1,4 +1,4 @@
-"""How much code is there, and how much of it runs before something happens? Beside an earlier tree.
+"""How much code there is, and how much of it runs before the first episode, against an earlier tree.
 
 The same definitions hold for any tree: --python names an interpreter in which another one is installed.
 """

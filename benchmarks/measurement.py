@@ -28,7 +28,7 @@ class Measurement:
 
 
 class Track(Protocol):
-    """Passes items through and shows how far it has come."""
+    """Passes items through and shows progress."""
 
     def __call__(self, items: Iterable[Item], description: str) -> Iterator[Item]:
         """Yield `items` one by one."""
@@ -47,7 +47,7 @@ def progress() -> Iterator[Track]:
 
 
 def best_seconds(action: Callable[[], object], repeats: int) -> float:
-    """The shortest of some runs: what the machine can do when nobody disturbs it."""
+    """The shortest of some runs: what the machine can do undisturbed."""
     best = float("inf")
     for _ in range(repeats):
         started = time.perf_counter()

@@ -37,7 +37,7 @@ _WARM_UP = 3
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Of what an episode leaves behind."""
+    """Sizes of an episode's results."""
 
     steps: int
     states: int  #: coordinates of a state
@@ -48,7 +48,7 @@ class Shape:
 
 
 class CannedPool:
-    """Workers that have done their work as soon as they are sent it; one answer at a time, as from afar."""
+    """Workers that finish their work as soon as they get it; one answer at a time, as over a network."""
 
     def __init__(self, shape: Shape) -> None:
         rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ class CannedPool:
 
 
 def target_of(shape: Shape) -> Target:
-    """A target of this shape; nobody runs it here."""
+    """A target of this shape, which need not be run."""
     return Target(
         name="canned",
         inputs=InputSpace(tuple(Real(f"x{n}", 0, 1) for n in range(shape.inputs))),
@@ -131,7 +131,7 @@ class Cost:
 def campaign_cost(
     workers: int, batch: int, shape: Shape, batches: int = 12, strategy: str = DEFAULT_STRATEGY
 ) -> Cost:
-    """Of a whole campaign but its first batches, whose workers answer at once."""
+    """The cost of a campaign whose workers answer at once, its first batches left out."""
     target = target_of(shape)
     options = CampaignOptions(strategy=strategy, batch=batch, samples=batch)
     seen: list[tuple[float, float, dict[str, float], int]] = []
@@ -173,7 +173,7 @@ class MessageCost:
 
 
 def message_cost(kind: str, workers: int, shape: Shape, chunks: int = 1000) -> MessageCost:
-    """Of workers who answer as fast as they can: messages travel together where they may."""
+    """The cost with workers that answer as fast as they can; messages may travel together."""
     target = target_of(shape)
     executor = ExecutorChoice(kind, workers).make_executor(target, TimeSplit())
     try:

@@ -1,4 +1,4 @@
-"""Thousands of workers on a clock that does not wait: the real dispatcher, and everybody else pretended."""
+"""Simulates thousands of workers on a virtual clock, with the real dispatcher."""
 
 import heapq
 import math
@@ -26,7 +26,7 @@ class Costs:
     episode: float  #: ask, tell, store
     message: float  #: a chunk there and its answer back
     relay: float = 0.0  #: the same, of the process between coordinator and cluster
-    delay: float = 0.001  #: that a message is on its way, during which nobody is busy
+    delay: float = 0.001  #: for which a message travels, while neither side is busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it."""
+    """Results of a simulation."""
 
     plan: Plan
     utilisation: float
@@ -50,9 +50,9 @@ class Outcome:
 
 @dataclass
 class VirtualPool:
-    """Workers who take as long as their episodes say, by a clock that others may put forward.
+    """Workers whose episodes take as long as their inputs say, on a clock that others may advance.
 
-    Messages pass a relay, one after another, which is free where there is none.
+    Messages pass a relay one after another; without one, that costs nothing.
     """
 
     costs: Costs
@@ -122,14 +122,14 @@ class VirtualPool:
                 self._begin(worker, at)
 
 
-#: What comes of any chunk: nobody looks at it.
+#: The result of every chunk, which is never read.
 _NOTHING = Executions(
     np.zeros(1), np.ones(1, np.int64), np.zeros((1, 1, 1)), Verdicts(*[np.array([NONE])] * 2)
 )
 
 
 def simulate(plan: Plan, costs: Costs, seconds: float = 30.0) -> Outcome:
-    """Run batches for some virtual seconds after the same again to get going."""
+    """Run batches for `seconds` of virtual time, after as long a warm-up."""
     pool = VirtualPool(costs)
     dispatcher = Dispatcher(target_of(Shape(1, 1, 1)), pool, plan.workers, _TIMEOUT, now=pool.clock)
     rng = np.random.default_rng(0)
@@ -144,7 +144,7 @@ def simulate(plan: Plan, costs: Costs, seconds: float = 30.0) -> Outcome:
         dispatcher.collect()
         done += plan.batch if before[0] else 0
     elapsed, busy = pool.now - before[0], pool.busy - before[1]
-    # work is counted when it is done, so that a little may be from before
+    # work counts when it is done, so a little may have begun during the warm-up
     return Outcome(plan, min(1.0, busy / (plan.workers * elapsed)), done / elapsed)
 
 

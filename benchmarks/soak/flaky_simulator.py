@@ -1,4 +1,4 @@
-"""A simulator with everything wrong with it that a simulator can have, and each fault known beforehand.
+"""A simulator with every kind of fault, each known beforehand.
 
 What becomes of an episode is a function of its input and seed, so that a campaign's accounts can be checked
 row by row. Besides, its processes die now and then for no reason, which no case may be blamed for. Every
@@ -171,7 +171,7 @@ def _suffer(fate: Fate) -> None:
 
 @cache
 def _child() -> subprocess.Popen[bytes]:
-    """A process that this one needs, as the server of a large simulator; nobody ends it here."""
+    """A process that this one needs, like the server of a large simulator; it is never ended here."""
     return subprocess.Popen(["sleep", "100000"])
 
 

@@ -1,4 +1,4 @@
-"""Runs a campaign on the flaky simulator for a long time, kills it in the middle, and checks the books.
+"""Runs a campaign on the flaky simulator for a long time, kills it half-way, and checks its accounts.
 
     python -m benchmarks soak --minutes 30 -j 2
     python -m benchmarks soak --minutes 30 -j 2 --executor ray
@@ -86,7 +86,7 @@ class _Run:
         self.left_behind: list[str] = []  #: command lines of processes that should be gone
 
     def coordinator(self, seconds: float, end: signal.Signals) -> None:
-        """Have one go on with the campaign for some time, and end it by a signal."""
+        """Run a coordinator on the campaign for `seconds`, then send it the signal `end`."""
         process = self._start()
         try:
             self._watch(process, seconds)
@@ -95,10 +95,10 @@ class _Run:
         finally:
             process.kill()
             process.wait()
-        self._miss_nobody()
+        self._wait_until_gone()
 
     def last_coordinator(self) -> dict[str, Any]:
-        """Have one finish all that was asked for, and a little more; what it prints."""
+        """Run a coordinator that finishes all open work and a little more; returns what it prints."""
         reader = CampaignReader(self.campaign)
         enough = reader.progress().executions + _LAST_BATCHES * reader.config.batch_size
         reader.close()
@@ -110,7 +110,7 @@ class _Run:
             finally:
                 process.kill()
                 process.wait()
-            self._miss_nobody()
+            self._wait_until_gone()
             output.seek(0)
             said: dict[str, Any] = json.load(output)
             return said
@@ -152,7 +152,7 @@ class _Run:
             now = sample(process.pid, self._lives, self._started)
             self.samples += [] if now is None else [now]
 
-    def _miss_nobody(self) -> None:
+    def _wait_until_gone(self) -> None:
         """Wait until nothing is left of a coordinator that has ended."""
         deadline = time.monotonic() + _LAST_CLEAN_UP
         while (left := marked(f"{JOURNAL}={self.journal}")) and time.monotonic() < deadline:

@@ -21,7 +21,7 @@ def run(track: Track) -> list[Measurement]:
     """Measure all in turn, so that all meet the same machine; the processor's time counts."""
     target = load_target("driving-rl")
     inputs, runner = _inputs(target), Runner(target)
-    # MetaDrive allows one engine per process, so the plain loops have a process of their own
+    # MetaDrive allows one engine per process, so the plain loops run in another process
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as other:
 
         def plain(rows: NDArray[np.float64], is_new: bool) -> float:

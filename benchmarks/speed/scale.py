@@ -130,7 +130,7 @@ def _random_columns(rng: np.random.Generator, count: int) -> dict[str, NDArray[A
 
 
 def _peak_memory() -> float:
-    """Bytes that a whole campaign of a million episodes holds at most, in a process of its own."""
+    """Peak memory in bytes of a campaign of a million episodes, run in another process."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = [
             "fuzz",

@@ -71,7 +71,7 @@ def burning(unit_seconds: float, loads: Path | None = None) -> Target:
 
 
 def _burn(seconds: float) -> None:
-    """Compute for as long as it takes; processor time, so that it is work and not waiting."""
+    """Compute for `seconds` of processor time."""
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass

@@ -67,7 +67,7 @@ def command(
     """Run strategies and other fuzzers side by side: the same targets, rules and numbers of episodes.
 
     Every crash that a contestant claims is run again by a judge before it counts. Each trial is written to
-    its own file in OUT/raw as soon as it is done, so that the bench can be stopped at any time and goes on
+    its own file in OUT/raw as soon as it is done, so the bench can be stopped at any time, and continues
     when it is started again. Exit code 1 if a goal is missed. A goal is measured only with as many seeds as
     are usual, and with the usual episodes of its target.
     """

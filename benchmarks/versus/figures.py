@@ -72,7 +72,7 @@ def draw_time(results: Results, contestants: Sequence[str], path: Path) -> None:
     def draw(axes: Axes, label: str, count: Count) -> None:
         for contestant in contestants:
             trials = results.of(label, contestant)
-            if trials:  # as long as all trials went on
+            if trials:  # up to the end of the shortest trial
                 points = np.linspace(0, min(trial.cpu_seconds for trial in trials), _POINTS + 1)
                 _band(axes, contestant, points, trials, count, "cpu_times")
 
@@ -133,7 +133,7 @@ def _line(contestant: str) -> dict[str, Any]:
 
 def _dress(axes: Axes, title: str) -> None:
     axes.set_title(title, fontsize="medium", loc="left")
-    # contestants differ by orders of magnitude, and some find nothing at all
+    # contestants differ by orders of magnitude, and some find nothing
     axes.set_yscale("symlog", linthresh=1, linscale=0.3)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
     axes.set_ylim(0, max(axes.get_ylim()[1], 1))

@@ -148,7 +148,7 @@ def _regions(results: Results, label: str) -> Iterator[Goal]:
 def _overhead(results: Results, label: str) -> Iterator[Goal]:
     if label not in _AIRCRAFT:
         return
-    # of longer trials the whole, since nobody has measured the time of a part
+    # longer trials count as a whole: the time of a part was not measured
     episodes = max(ENTRIES[label].episodes, results.length(label, OURS))
 
     def measure(ours: Group) -> tuple[str, bool]:

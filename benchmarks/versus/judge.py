@@ -1,4 +1,4 @@
-"""Nobody's word is taken: every claim is run again, outside of the budget, before it counts."""
+"""Runs every claim of a contestant again, outside of the budget, before it counts."""
 
 from dataclasses import dataclass
 from enum import IntEnum

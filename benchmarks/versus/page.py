@@ -21,7 +21,7 @@ def beside(page: Path, name: str) -> Path:
 
 
 def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str = "") -> None:
-    """Write the page, which takes what `report` puts beside it for granted."""
+    """Write the page; `report` puts the files that it links to beside it."""
     over_episodes, over_time, numbers = (beside(page, name).name for name in BESIDE)
     introduction = resources.files(__package__).joinpath("page_introduction.md").read_text(encoding="utf-8")
     sections = [
@@ -133,7 +133,7 @@ def _refusal(group: Group) -> str:
 
 
 def _freshness(results: Results, picture: str) -> str:
-    """The paper's own comparison, whichever way it goes."""
+    """The paper's own comparison."""
     parts = [
         "## Does freshness help?",
         "The comparison of the paper (RQ2): `mdpfuzz`, which also keeps inputs whose state sequence is fresh,"

@@ -159,9 +159,9 @@ class Results:
         return [self.contest(label, length) for length in sorted(lengths, reverse=True)]
 
     def contest(self, label: str, episodes: int) -> Contest:
-        """Of those who had so many `episodes` of a target.
+        """The contest of all that had `episodes` on a target.
 
-        Of longer trials of our strategies the first ones count; a peer shares out what it is given.
+        Longer trials of our strategies count up to there; a peer plans for the episodes that it is given.
         """
         groups = tuple(
             Group(name, tuple(measure(trial, episodes) for trial in self.of(label, name)))

@@ -39,7 +39,7 @@ class Entry:
 
 
 class NotHere(PolicyFuzzError):
-    """A target lacks a file that nobody promised."""
+    """A target needs a file that the user must supply."""
 
 
 def _ripple(dimensions: int) -> Entry:

@@ -1,4 +1,4 @@
-"""What a contestant is asked and answers, and how a peer runs the episodes that it is allowed."""
+"""The protocol of contestants, and a recorder that runs and counts the episodes of a peer."""
 
 import time
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Recorder:
         return executions
 
     def trial(self) -> Trial:
-        """What came of it."""
+        """All that was recorded."""
         return Trial(
             episodes=self._done,
             seconds=time.perf_counter() - self._wall,

@@ -18,7 +18,11 @@ FAULTS = {
     "shape": ("raised", 3, "ValueError: an observation has shape (2,), its space says (1,)"),
     "observation": ("numbers", 3, "the observation has a NaN or infinite number in it at step 3"),
     "reward": ("numbers", 3, "the reward is NaN at step 3"),
-    "endless": ("endless", 1000, "the episode has not ended after 1000 steps, and has no limit of its own"),
+    "endless": (
+        "endless",
+        1000,
+        "the episode has not ended after 1000 steps, and no limit is declared",
+    ),
 }
 
 

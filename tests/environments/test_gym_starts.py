@@ -204,7 +204,7 @@ def test_users_class_counts_as_family_while_it_leaves_reset_alone():
 
 
 def test_state_of_a_class_with_a_reset_of_its_own_is_refused_with_the_reason():
-    with pytest.raises(UsageError, match="OwnReset has a reset of its own") as raised:
+    with pytest.raises(UsageError, match="OwnReset overrides reset") as raised:
         find_start(OwnReset(), InputChanges(way="state"))
     assert "Python file" in raised.value.hint
 

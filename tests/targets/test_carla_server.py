@@ -163,7 +163,7 @@ def test_a_map_file_that_holds_no_map_is_named(tmp_path):
 
 
 def test_without_a_policy_all_ways_to_give_one_are_told():
-    with pytest.raises(PolicyError, match="without a model of its own") as caught:
+    with pytest.raises(PolicyError, match="carla has no default policy") as caught:
         find_driver(None)
     for way in ("py:MODULE:FUNCTION", "carla:FILE.npz", AUTOPILOT):
         assert way in caught.value.hint

@@ -22,7 +22,7 @@ from policyfuzz.environments.starts import (
     start_from_file,
 )
 
-#: Where a class comes from, to the module here that knows it. Imported only when such a class turns up.
+#: Module of a class to the module here that can start it, which is imported only when needed.
 _FAMILIES: Mapping[str, str] = {
     "gymnasium.envs.classic_control": "classic_control",
     "gymnasium.envs.toy_text": "toy_text",
@@ -106,9 +106,9 @@ def _state(base: Any) -> Start:
         return start
     name = type(base).__name__
     overriding = _class_with_own_reset(base)
-    reason = f"{overriding} has a reset of its own" if overriding else "it is of no family that we know"
+    reason = f"{overriding} overrides reset" if overriding else "this kind of environment is not known"
     raise UsageError(
-        f"nobody knows how to set the state of {name}: {reason}",
+        f"cannot set the state of {name}: {reason}",
         "describe it in a Python file with start(env) and pass that as the input, or use options or seed",
     )
 
@@ -127,8 +127,8 @@ def _undeclared_options(base: Any, changes: InputChanges) -> OptionsStart:
 def _family_start(env: Any) -> Start | None:
     """How the family of `env` starts it; None where it has no family, or does not know this member of it.
 
-    A class of the user's own counts as a member if it inherits from one and leaves `reset` alone: the
-    state that a reset of its own prepares is not ours to overwrite.
+    A user's class counts as a member if it inherits from one and does not override `reset`: we must not
+    overwrite the state that its own reset prepares.
     """
     member = _member(type(env))
     if member is None or _class_with_own_reset(env) is not None:
@@ -167,7 +167,7 @@ def _from_text(text: str) -> InputChanges:
             way = name
             continue
         if not name or not value or name in bounds or name in fixed:
-            problem = "twice the same name" if name in bounds or name in fixed else "no such thing"
+            problem = "the name is given twice" if name in bounds or name in fixed else "no such thing"
             raise UsageError(f"cannot read {item!r} in {text!r}: {problem}", _CHANGES_HINT)
         low, dots, high = value.partition("..")
         if dots:

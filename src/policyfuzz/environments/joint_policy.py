@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[_-]?\d+$")
 class JointPolicy:
     """Asks each policy once a step, for all episodes and all of its agents that are alive.
 
-    For a policy of k agents, agent i of episode n is row k · n + i, so it remembers something about each.
+    For a policy of k agents, agent i of episode n is row k · n + i, so it can remember each of them.
     """
 
     def __init__(self, agents: Agents, parts: Sequence[tuple[Policy, tuple[int, ...]]]) -> None:
@@ -128,7 +128,7 @@ def _shared_by_all(policy: Any, agents: Agents) -> list[Share]:
 
 
 def _recorded_return(shares: Sequence[Share], agents: Agents, reward: str) -> float | None:
-    """What the episodes of a shared policy returned in training, where each agent's was one of its own."""
+    """The return of a shared policy in training, where the episode of each agent counted separately."""
     recorded = shares[0].loaded.recorded_return
     if len(shares) > 1 or recorded is None or reward not in ("sum", "mean"):
         return None

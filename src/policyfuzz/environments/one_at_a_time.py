@@ -27,10 +27,10 @@ class Episode(Protocol):
 
 
 class OneAtATime:
-    """n objects that `make` gives, a new one for every episode: nothing is left over from the last one.
+    """n objects that `make` gives, a new one for every episode, so nothing is left over from the last.
 
     Observations are numbers or arrays of one shape; the density sees them too. Reset and every step give all
-    `signals`. An episode that raises ends with an error, and the others go on.
+    `signals`. An episode that raises ends with an error; the others continue.
     """
 
     capacity: ClassVar[int | None] = None

@@ -60,7 +60,7 @@ def make_target(
     horizon = horizon_of(options)
     plain = _environment(full_name(environment), options, horizon)
     for_film = _made_for_film(plain, options)
-    # in some the observations are pictures, and stay black where nobody asked for pictures
+    # where observations are pictures, some environments leave them black unless they render
     make = for_film if for_film is not None and not _is_seen_alike(plain, for_film) else plain
     env = make()
     agents = Agents.of(env)
@@ -272,7 +272,7 @@ def _not_imported(module: str, error: ImportError) -> PolicyFuzzError:
     package, _, rest = module.partition(".")
     if module.startswith("pettingzoo.mpe."):
         return UsageError(
-            f"{module} has moved to a package of its own", f"use {module[11:].replace('mpe', 'mpe2', 1)}"
+            f"{module} has moved to another package", f"use {module[11:].replace('mpe', 'mpe2', 1)}"
         )
     if not isinstance(error, ModuleNotFoundError) or not f"{module}.".startswith(f"{error.name}."):
         missing = f"needs {error.name}, which is not installed" if error.name else str(error)

@@ -122,7 +122,7 @@ class GymSimulator:
         """`make` gives an environment with all its wrappers.
 
         `endless_after` is the number of steps at which an episode that has not ended is an error, for
-        environments without a limit of their own; `is_fresh` makes a new object for every episode;
+        environments that declare no limit; `is_fresh` makes a new object for every episode;
         `may_be_infinite` passes infinite observations on, which a network turns into NaN.
         """
         self.signals = (TERMINATED, TRUNCATED, OUT_OF_SPACE, *(f"info.{key}" for key in info_keys))
@@ -217,7 +217,7 @@ class GymSimulator:
         ended = (table.signals[:, 0] + table.signals[:, 1]) > 0
         if self._time == self._endless_after:
             for position in np.flatnonzero(~ended & sound).tolist():
-                text = f"the episode has not ended after {self._time} steps, and has no limit of its own"
+                text = f"the episode has not ended after {self._time} steps, and no limit is declared"
                 table.fail(position, EpisodeError(ENDLESS, self._time, text))
         if self._watches_space:
             table.signals[:, 2] = self._observations.is_outside(table.observations)

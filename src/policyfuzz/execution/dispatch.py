@@ -211,7 +211,7 @@ class Dispatcher:
             self._handle_failed_start(lost)
 
     def _handle_failed_start(self, lost: WorkerLost) -> None:
-        """Try again a few times. Then go on without, as long as there are other workers."""
+        """Try again a few times, then continue with the other workers if there are any."""
         self._failed_starts += 1
         if self._failed_starts < _MAX_FAILED_STARTS:
             self._start_worker()

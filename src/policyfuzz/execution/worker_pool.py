@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
 
-#: Chunks that a worker can hold: one that it runs, and one to go on with at once.
+#: Chunks that a worker can hold: the one that it runs, and the next.
 MAX_CHUNKS = 2
 
 

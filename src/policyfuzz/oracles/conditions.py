@@ -238,7 +238,7 @@ def _at_end(
 ) -> Verdicts:
     """The verdicts of an oracle with one kind that fires in the last state where `fired` (n,).
 
-    It stays silent on episodes that an error ended: nobody knows how they would have gone on.
+    It stays silent on episodes that an error ended: how they would have continued is unknown.
     """
     crashed = fired & trajectories.sound
     return Verdicts(

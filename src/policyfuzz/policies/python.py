@@ -10,8 +10,8 @@ NAME is one of
   episode gets a copy. Parameters called `observation_space` and `action_space` get these;
 - such an object itself.
 
-Observations that are dictionaries come as dictionaries, of arrays (m, ...) in a batch. Who names the code
-wants it to run: it needs no further trust. The digest covers its file, and not what that imports.
+Observations that are dictionaries come as dictionaries, of arrays (m, ...) in a batch. To name the
+code is to ask for it to run, so it needs no further trust. The digest covers its file, not what that imports.
 """
 
 import copy

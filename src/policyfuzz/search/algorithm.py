@@ -1,4 +1,4 @@
-"""What makes one search differ from another, and what all of them are given: a corpus, and valid draws."""
+"""The protocol of search algorithms, and what the fuzzer gives them: valid inputs and a corpus."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from policyfuzz.search.corpus import Corpus
 
 #: Everything that learning has changed, as named arrays.
 State = Mapping[str, NDArray[Any]]
-#: Draws so many inputs: -> origins (n,), usually parents, and inputs (n, d).
+#: Draws n inputs: returns their origins (n,), usually parents, and the inputs (n, d).
 Draw = Callable[[int], tuple[NDArray[np.int64], NDArray[np.float64]]]
 #: Draws for one batch, per wanted input, before the target is called unhealthy. Leaves room for spaces in
 #: which one draw in a hundred is good.
@@ -133,7 +133,7 @@ class SearchContext:
 
 
 class SearchAlgorithm(Protocol):
-    """Proposes cases from what it has learnt of earlier ones."""
+    """Proposes cases, and learns from their results."""
 
     @property
     def samples(self) -> int | None:

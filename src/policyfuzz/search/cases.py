@@ -19,7 +19,7 @@ class Purpose(IntEnum):
     SAMPLE = 0  #: a draw from the nominal distribution before anything is changed
     MUTANT = 1  #: a changed copy of a corpus entry
     PROBE = 2  #: a small step from a corpus entry, to measure its sensitivity
-    CONFIRM = 3  #: a finding once more, to see whether it crashes again
+    CONFIRM = 3  #: a finding, run again to see whether it still crashes
     EXPLORE = 4  #: a later draw from the nominal distribution
     IMPORT = 5  #: what another instance has found worth keeping
 
@@ -33,7 +33,7 @@ class Cases:
     #: (n,) corpus entry (of a CONFIRM: finding; of an IMPORT: instance), NO_PARENT where there is none
     parents: NDArray[np.int64]
     purposes: NDArray[np.int64]  #: (n,) values of Purpose
-    #: (n,) which part of the search proposed it, by a number that only this part understands
+    #: (n,) number of the emitter that proposed it; its meaning is up to the algorithm
     emitters: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:

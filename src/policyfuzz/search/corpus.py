@@ -53,8 +53,7 @@ class Corpus:
     def append(self, inputs: NDArray[np.float64], columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
         """Add entries `inputs` (m, d) with their columns; return their numbers (m,).
 
-        `columns` holds COLUMNS (m,); an algorithm may leave out those that it does not use, from
-        `log_density` on.
+        `columns` holds COLUMNS (m,). An algorithm may leave out `log_density` and those after it.
         """
         start, end = len(self), len(self) + len(inputs)
         if end > len(self._inputs):

@@ -206,7 +206,7 @@ class Climbers:
     def learn(self, corpus: Corpus, cases: Cases, evaluations: Evaluations) -> dict[int, int]:
         """Learn from steps among `cases`. Return each climber that found a better place, and its row.
 
-        Such a climber has to `move` once that row is in the corpus.
+        The caller must `move` such a climber once its row is in the corpus.
         """
         climbers = cases.emitters - len(Emitter)
         rows = np.flatnonzero(climbers >= 0)

@@ -56,7 +56,7 @@ class Evaluations:
 
 @dataclass(slots=True)
 class Evaluator:
-    """Evaluates executions by scales that the first ones fix, so that all evaluations compare."""
+    """Evaluates executions. The first ones fix the scales, so evaluations stay comparable."""
 
     _nearness: "Nearness | None" = None
     _cells: "BehaviourCells | None" = None

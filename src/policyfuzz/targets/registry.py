@@ -124,7 +124,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
     ),
 }
 
-#: Packages bring targets of their own under this group: name to a function like make_target(options, policy).
+#: Entry points of this group are targets of other packages: functions make_target(options, policy).
 GROUP = "policyfuzz.targets"
 #: Set to 1, this trusts files whose loading can run code, as --trust does.
 TRUST_VARIABLE = "POLICYFUZZ_TRUST"
@@ -137,17 +137,16 @@ def load_target(
 
     A name is NAME or NAME:option=value,option=value for a target that comes with PolicyFuzz or another
     package, gym:ENVIRONMENT, pettingzoo:MODULE, module:function or FILE.py:function. In gym: and pettingzoo:
-    a model or function of this process can act instead of a URI. `trust` allows to load a policy from a file
-    that can run code while it is loaded. `make_runner` runs the few episodes from which a default oracle is
-    chosen.
+    a model or function of this process can act instead of a URI. `trust` allows a policy file that
+    can run code while it is loaded. `make_runner` runs the few episodes that a default oracle is chosen from.
     """
     trust = trust or os.environ.get(TRUST_VARIABLE) == "1"
     whole, options = split_options(name)
     base, _, rest = whole.partition(":")
     if base == IN_MEMORY and rest:
         raise UsageError(
-            f"target {name} was made by a Python program, and exists in that only",
-            "replay its findings there, by result.replay(1); what is to last goes into FILE.py:function",
+            f"target {name} was made by a Python program, and exists only there",
+            "replay its findings there with result.replay(1); to keep a target, put it into FILE.py:function",
         )
     if base in ADAPTERS and not rest:
         raise UsageError(f"target {name!r} names no environment", ADAPTERS[base].summary)

@@ -67,7 +67,7 @@ class _ScriptedPush:
         return getattr(self._generator, name)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Any:
-        """The push is drawn all the same, so that later draws are those of the seed."""
+        """Draw even the push, so that later draws are those of the seed."""
         drawn = self._generator.uniform(low, high, size)
         return self._push if (low, high, size) == (-self._range, self._range, None) else drawn
 

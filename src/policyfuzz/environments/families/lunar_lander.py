@@ -55,7 +55,7 @@ class LanderStart:
             return _ScriptedDraws(generator, constants.INITIAL_RANDOM, values[:2], values[5:])
 
         def step(env: Any, action: Any) -> Any:
-            # the reset ends with a step of its own: until then nothing has moved
+            # the reset ends with a step, and nothing has moved before it
             if not poses:
                 _place(env, *values[2:5].tolist())
                 poses.append(_pose(env, constants))
@@ -104,7 +104,7 @@ class _ScriptedDraws:
         return getattr(self._generator, name)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = None) -> Any:
-        """What the input gives is drawn all the same, so that later draws are those of the seed."""
+        """Draw even what the input gives, so that later draws are those of the seed."""
         drawn = self._generator.uniform(low, high, size)
         if np.shape(drawn) == (_HEIGHTS,):
             drawn[list(_FREE)] = self._heights

@@ -135,7 +135,7 @@ _PLACINGS: Mapping[str, Placing] = {
 def begin_at(env: Any, reset: Reset, qpos: Values, qvel: Values, seed: int) -> tuple[FirstObservation, bool]:
     """What the environment's own `reset` gives when it sets this state, and whether it has set any.
 
-    It does so once, and before the first observation: MuJoCo's solvers go on from what they found last.
+    It sets the state once, before the first observation: MuJoCo's solvers start from their last solution.
     """
     own, calls = type(env), []
 
@@ -191,7 +191,7 @@ def _idle_action(env: Any) -> NDArray[Any] | None:
 
 
 def _private_copy(env: Any) -> Any:
-    """An environment with model, data and everything else of its own, but no window."""
+    """A copy of `env` that shares nothing with it and has no window."""
     private = object.__new__(type(env))
     memo = {id(env): private}
     for name, value in vars(env).items():

@@ -8,7 +8,7 @@ from typing import Any
 from policyfuzz.core.inputs import Real
 
 #: Half-widths of the disturbance: metres and radians, and those per second. The environments' own noise is
-#: 0.005 to 0.1; this is a shove that a controller should take, not a start that nobody can save.
+#: 0.005 to 0.1; this is a shove that a controller should survive.
 _POSITION, _VELOCITY = 0.1, 0.5
 _FREE, _BALL, _SLIDE = 0, 1, 2  #: types of joints in MuJoCo; the fourth is a hinge
 _JOINT_TRANSMISSIONS = (0, 1)

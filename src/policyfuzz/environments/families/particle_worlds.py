@@ -13,7 +13,7 @@ from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: The key of info under which each agent finds the number of others that it touches.
 COLLISIONS = "collisions"
-#: Where the `reset` of such a world is written; one of the user's own is not ours to overrule.
+#: Packages whose `reset` we know; a user's own `reset` must not be overruled.
 _PACKAGES = ("mpe2.", "pettingzoo.mpe.")
 #: Resets that tell where things may begin, to the nearest of so many parts of one.
 _DRAWS, _GRID = 1000, 20

@@ -59,7 +59,7 @@ def _is_executing(folder: Path) -> bool:
 
 
 class Reaper:
-    """A process that kills all workers and what carries their `mark` when this process ends, however."""
+    """A process that kills all workers, and all that carries their `mark`, when this one ends."""
 
     def __init__(self, mark: str) -> None:
         self._process = subprocess.Popen(

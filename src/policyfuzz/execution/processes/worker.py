@@ -36,7 +36,7 @@ _ALIGNMENT = 64
 
 
 def anonymous_file(name: str) -> int:
-    """Descriptor of an empty file without a path, in memory if possible. It goes when nothing has it open."""
+    """Descriptor of an empty file without a path, in memory if possible. The last close deletes it."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name)
     with tempfile.TemporaryFile() as file:
@@ -135,7 +135,7 @@ def executions_of(memory: SharedArrays, layout: Layout, errors: Any) -> Executio
 
 
 def _exit_if_forked_from(process: int) -> None:
-    """End this process if it is a copy that a simulator forked from `process` and let run on."""
+    """End this process if a simulator forked it from `process` and did not end it."""
     if os.getpid() != process:
         os._exit(1)
 

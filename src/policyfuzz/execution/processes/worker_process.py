@@ -170,10 +170,10 @@ class WorkerProcess:
             kill_group(self.group)
 
     def describe_end(self) -> str:
-        """How it ended, and its last output. Waits for the end; kills it if it closed its socket only."""
+        """How it ended, and its last output. Kills it if it only closed its socket."""
         try:
             code = self._process.wait(_ABORT_SECONDS)
-        except subprocess.TimeoutExpired:  # it has closed its socket and goes on
+        except subprocess.TimeoutExpired:  # it closed its socket but still runs
             kill_group(self.group)
             code = self._process.wait()
         size = os.fstat(self._log).st_size

@@ -105,7 +105,7 @@ def _run_ray(settings: dict[str, Any]) -> Iterator[Any]:
 
 @contextmanager
 def _local_cluster_settings() -> Iterator[dict[str, Any]]:
-    """Settings of a cluster that nobody else can use, and that leaves no files.
+    """Settings of a private cluster that leaves no files behind.
 
     The environment variables are set before Ray is imported, because Ray reads some of them then.
     """

@@ -127,7 +127,7 @@ class RayPool:
             reason = self._last_output()
         except PolicyFuzzError as error:
             reason = error.message
-        kill_group(self._process.pid)  # it may go on trying for minutes
+        kill_group(self._process.pid)  # it may keep trying for minutes
         what = f"the Ray cluster at {self._address} cannot be used" if self._address else "Ray does not start"
         raise UsageError(f"{what}: {reason}", hint)
 
@@ -135,7 +135,7 @@ class RayPool:
         reason = error.message if isinstance(error, PolicyFuzzError) else self._last_output()
         return WorkersFailed(
             f"the connection to the Ray cluster is lost: {reason}",
-            "all batches that were finished are saved; go on with --resume when the cluster is up again",
+            "finished batches are saved; continue with --resume once the cluster is up again",
         )
 
     def _last_output(self) -> str:
@@ -160,7 +160,7 @@ def check_address(address: str) -> None:
         socket.create_connection((host, int(port)), _REACH_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise UsageError(
-            f"nobody answers at {address}, where a Ray cluster was expected: {error}",
+            f"no Ray cluster answers at {address}: {error}",
             "start one with `ray start --head` there, or leave out the address for one on this machine",
         ) from error
 

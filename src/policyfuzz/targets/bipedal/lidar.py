@@ -21,7 +21,7 @@ DIRECTIONS = np.array(
 )
 #: A course has fewer: the densest are steps of stairs, about one in four cells.
 MOST_BOXES = 64
-#: Boxes are looked at that are this near; far more than single precision may err, in metres.
+#: Metres beyond the rays within which boxes are still checked; far more than single precision errs.
 _MARGIN = 0.05
 
 Float32s = NDArray[np.float32]

@@ -43,7 +43,7 @@ def lay_course(obstacles: Sequence[int], rng: np.random.Generator) -> Course:
 
 
 def skip_clouds(rng: np.random.Generator) -> None:
-    """Draw what gymnasium draws for its clouds, which nobody but a camera sees."""
+    """Draw what gymnasium draws for its clouds, which only a camera sees."""
     rng.random(_CLOUDS * (1 + 2 * _CLOUD_CORNERS))
 
 
@@ -64,7 +64,7 @@ class _Builder:
         return len(self.course.heights) * CELL
 
     def lay_grass(self) -> None:
-        """Uneven ground; behind an obstacle its first cell goes on at the same height."""
+        """Uneven ground; behind an obstacle its first cell stays at the same height."""
         heights = self.course.heights
         first = len(heights)
         last = min(first + self.length, CELLS)
@@ -97,7 +97,7 @@ class _Builder:
             self._end_stretch()
 
     def _end_stretch(self) -> None:
-        # drawn at the end of every stretch; an obstacle then has a length of its own
+        # drawn at the end of every stretch; an obstacle then sets its own length
         self.length = int(self.rng.integers(5, 10))
 
     def _lay_stump(self) -> list[float]:

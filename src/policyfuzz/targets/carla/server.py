@@ -85,8 +85,8 @@ class Server:
         except RuntimeError as error:  # the package raises nothing else, whatever happened
             raise ServerError(
                 f"the CARLA server at {self.settings.address} did not {what}: {error}",
-                hint="is it still running, and of the version of the package carla? Start it again, then go"
-                " on with policyfuzz fuzz --resume",
+                hint="is it still running, and of the version of the package carla? Start it again, then"
+                " continue with policyfuzz fuzz --resume",
             ) from error
 
     def open_town(self) -> Any:

@@ -60,7 +60,7 @@ class CarlaSimulator:
             self._stage = None
 
     def _or_close(self, act: Callable[[], Frame]) -> Frame:
-        """What `act` gives; whatever goes wrong, and be it Ctrl-C, no actor is left on the server."""
+        """What `act` gives. If anything goes wrong, Ctrl-C included, no actor is left on the server."""
         try:
             return act()
         except BaseException:
@@ -155,7 +155,7 @@ def _control(actions: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _check_map(stage: Stage, roads: RoadMap) -> None:
-    """Refuse to play on another map than the one that inputs were validated on."""
+    """Refuse a server whose map is not the one that inputs were validated on."""
     served, known = stage.opendrive(), roads.map.to_opendrive()
     if "".join(served.split()) != "".join(known.split()):
         raise UsageError(

@@ -98,7 +98,7 @@ class NetworkPolicy:
 def find_driver(uri: str | None) -> LoadedPolicy:
     """The driver that `uri` names."""
     if uri is None:
-        raise PolicyError("carla comes without a model of its own", hint=_WAYS)
+        raise PolicyError("carla has no default policy", hint=_WAYS)
     if uri == AUTOPILOT:
         digest = hashlib.sha256(uri.encode()).hexdigest()
         return LoadedPolicy(IdlePolicy, "CARLA's autopilot", uri, digest)

@@ -1,4 +1,4 @@
-"""Where vehicles and walkers may start, and the noise that is put on them.
+"""Where vehicles may start, and the noise that mutation puts on them.
 
 A mutant is valid only if every car is. With noise on all coordinates of twenty cars hardly any mutant
 would be, so each coordinate changes with a small chance.

@@ -1,7 +1,7 @@
 """Which layouts of agents and landmarks are valid, how they are drawn, and which can be solved.
 
 A start can be solved if a scripted controller solves it without a single contact. The controller knows the
-whole world. It gives each agent a landmark of its own, sends it there and lets it pass others on one side.
+whole world. It assigns each agent a landmark, sends it there and lets it pass others on one side.
 Where landmarks are so close that agents on top of them would touch, it aims beside them, still near enough
 to cover them.
 """

@@ -93,7 +93,7 @@ def observe(worlds: NDArray[np.float64], rows: NDArray[np.int64], observations: 
     """Write what the agents of worlds `rows` (m,) see into `observations` (m, 3, 18).
 
     Own velocity, own position, offsets of the landmarks, offsets of the other agents, and four zeros where
-    the original environment has messages that nobody sends.
+    the original environment has messages that are never sent.
     """
     for i in range(rows.shape[0]):
         world = worlds[rows[i]]

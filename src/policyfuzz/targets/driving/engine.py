@@ -1,6 +1,6 @@
 """MetaDrive, made to start where an input says and to forget every episode before.
 
-This module needs the package metadrive; import it only where that is at hand.
+This module needs the package metadrive; import it only where that is installed.
 """
 
 import logging
@@ -34,8 +34,8 @@ _LIDAR = {"num_lasers": 240, "distance": 50, "num_others": 4, "gaussian_noise": 
 class RoadManager(PGMapManager):  # type: ignore[misc]
     """Lays the road of the scene in a physical world that is new in every episode.
 
-    Roads are kept: nothing of them changes while they are driven on. Worlds are not: one that was used before
-    remembers the order in which things met, and rounds differently.
+    Roads are kept, since driving does not change them. Worlds are not: a used one remembers the order in
+    which things met, and rounds differently.
     """
 
     scene: Scene
@@ -58,7 +58,7 @@ class RoadManager(PGMapManager):  # type: ignore[misc]
 
 
 class FollowRoute(NodeNetworkNavigation):  # type: ignore[misc]
-    """Navigation of the other vehicles: their lane, and nothing of what only an observation tells."""
+    """Navigation of the other vehicles: only their lane, since they need no observation."""
 
     def update_localization(self, ego_vehicle: Any) -> None:
         lane, index = self._update_current_lane(ego_vehicle)
@@ -73,7 +73,7 @@ class FollowRoute(NodeNetworkNavigation):  # type: ignore[misc]
 class LaneKeeper(IDMPolicy):  # type: ignore[misc]
     """MetaDrive's IDM driver without lane changes.
 
-    MetaDrive's own has a switch for that, but goes on with a made-up decision where Ctrl-C meets it.
+    MetaDrive's own driver has a switch for that, but turns Ctrl-C into an arbitrary decision.
     """
 
     def act(self, *_: Any, **__: Any) -> list[float]:
@@ -105,7 +105,7 @@ class TrafficManager(PGTrafficManager):  # type: ignore[misc]
         self._traffic_vehicles = [self._spawn(vehicle) for vehicle in range(1, len(self.scene.lanes))]
 
     def after_step(self, *_: Any, **__: Any) -> dict[str, Any]:
-        # MetaDrive's own also tells energy, contacts and turn signals of each, which nobody here reads
+        # MetaDrive's own also computes energy, contacts and turn signals of each, which are not used here
         for vehicle in self.others:
             vehicle.navigation.update_localization(vehicle)
         gone = [vehicle for vehicle in self.others if not vehicle.on_lane]

@@ -12,7 +12,7 @@ from policyfuzz.targets.driving.simulator import DrivingSimulator
 #: Both small, since an episode takes half a second or more.
 _BATCH = 8
 _SAMPLES = 32
-#: Steps; more than anybody needs to the end of any road.
+#: Steps; more than it takes to the end of any road.
 _LONGEST = 10_000
 
 
