@@ -1,1 +1,1 @@
-"""A long campaign on a simulator with every fault, and a second set of books to check its accounts."""
+"""A long campaign on a simulator with every fault; journals of its workers check the accounts."""

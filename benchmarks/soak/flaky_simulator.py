@@ -2,7 +2,7 @@
 
 What becomes of an episode is a function of its input and seed, so that a campaign's accounts can be checked
 row by row. Besides, its processes die now and then for no reason, which no case may be blamed for. Every
-process writes down what it runs, in the folder that FLAKY_JOURNAL names, as a second set of books.
+process writes down what it runs, in the folder that FLAKY_JOURNAL names.
 
     policyfuzz fuzz benchmarks/soak/flaky_simulator.py:target -j 2 --timeout 3s --max-time 1m
 """
@@ -176,7 +176,7 @@ def _child() -> subprocess.Popen[bytes]:
 
 
 @cache
-def _book() -> int | None:
+def _journal_file() -> int | None:
     """Descriptor of the file that this process writes down in what it runs."""
     folder = os.environ.get(JOURNAL)
     if not folder:
@@ -186,10 +186,10 @@ def _book() -> int | None:
 
 
 def _write(numbers: NDArray[np.uint64], what: NDArray[np.int64], stage: int) -> None:
-    book = _book()
-    if book is not None and len(numbers):  # at once and unbuffered: it may be the last thing that is done
+    journal = _journal_file()
+    if journal is not None and len(numbers):  # at once and unbuffered: it may be the last thing that is done
         pairs = zip(numbers.tolist(), what.tolist(), strict=True)
-        os.write(book, b"".join(RECORD.pack(number, fate, stage) for number, fate in pairs))
+        os.write(journal, b"".join(RECORD.pack(number, fate, stage) for number, fate in pairs))
 
 
 def _age(episodes: int) -> None:

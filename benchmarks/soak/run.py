@@ -21,7 +21,7 @@ from typing import IO, Any
 
 import click
 
-from benchmarks.soak.books import Entry, Journal, compare
+from benchmarks.soak.accounts import Entry, Journal, compare
 from benchmarks.soak.flaky_simulator import JOURNAL
 from benchmarks.soak.watch import Sample, Trend, marked, sample, trends
 from policyfuzz import CampaignReader

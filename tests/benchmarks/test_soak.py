@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.soak.books import Journal, compare
+from benchmarks.soak.accounts import Journal, compare
 from benchmarks.soak.flaky_simulator import RATES, RECORD, Fate, fates, keys
 from benchmarks.soak.watch import Sample, marked, trends
 

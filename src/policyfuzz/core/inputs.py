@@ -200,7 +200,7 @@ class Angle:
 
     def perturb(self, values: Column, rng: np.random.Generator) -> Column:
         noisy = values + rng.uniform(-self.noise, self.noise, len(values))
-        return (noisy + np.pi) % (2 * np.pi) - np.pi
+        return wrap_angle(noisy)
 
     def describe(self, value: float) -> str:
         return f"{value:.4f}"
@@ -301,3 +301,8 @@ def _check_bounds(name: str, is_right: bool, low: float, high: float) -> None:
         raise UsageError(
             f"dimension {name!r} goes from {low} to {high}", hint="give finite bounds, low first"
         )
+
+
+def wrap_angle(angle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`angle` (any shape) brought into [-pi, pi)."""
+    return (angle + np.pi) % (2 * np.pi) - np.pi

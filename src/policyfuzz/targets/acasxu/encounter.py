@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
+from policyfuzz.core.inputs import wrap_angle
 from policyfuzz.core.interfaces import Frame
 
 STEP_SECONDS = 0.1
@@ -88,17 +89,12 @@ class EncounterSimulator:
         )
 
 
-def wrap(angle: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`angle` (any shape) brought into [-pi, pi)."""
-    return (angle + np.pi) % (2 * np.pi) - np.pi
-
-
 def intruder_velocity(
     inputs: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Heading and speed (n,) of the intruder of each input row (own speed, x, y, intruder heading)."""
     own_speed, x, y, heading = inputs.T
-    bearing = wrap(np.arctan2(y, x) - NORTH)
+    bearing = wrap_angle(np.arctan2(y, x) - NORTH)
     with np.errstate(divide="ignore", invalid="ignore"):
         speed = own_speed * np.sin(bearing) / np.sin(bearing + NORTH - heading)
     speed = np.where(heading == NORTH, own_speed, speed)
@@ -125,10 +121,12 @@ def sample(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
     own_speed = rng.uniform(*OWN_SPEED, count)
     distance = rng.uniform(*RANGE_FEET, count)
     angle = rng.uniform(-np.pi, np.pi, count)
-    bearing = wrap(angle - NORTH)
+    bearing = wrap_angle(angle - NORTH)
     towards_ownship = bearing - np.copysign(np.pi, bearing)
     heading = NORTH + rng.uniform(0.0, 1.0, count) * towards_ownship
-    return np.column_stack([own_speed, distance * np.cos(angle), distance * np.sin(angle), wrap(heading)])
+    return np.column_stack(
+        [own_speed, distance * np.cos(angle), distance * np.sin(angle), wrap_angle(heading)]
+    )
 
 
 def reward(ranges: NDArray[np.float64]) -> NDArray[np.float64]:

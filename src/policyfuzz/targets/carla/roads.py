@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
+from policyfuzz.core.inputs import wrap_angle
 
 #: Which way the route of the ego vehicle goes at every junction.
 TURNS = ("left", "straight", "right")
@@ -139,14 +140,14 @@ def plan(roads: RoadMap, start: NDArray[np.float64], turn: str, metres: float) -
     return Route(nodes, np.array(commands, np.int64), np.concatenate([[0.0], np.cumsum(steps)]))
 
 
-def wrap(angle: float) -> float:
-    """`angle` brought into [-pi, pi)."""
-    return float((angle + np.pi) % (2 * np.pi) - np.pi)
+def _radians(degrees: float) -> float:
+    """An angle in `degrees` as radians in [-pi, pi)."""
+    return float(wrap_angle(np.radians(np.asarray(degrees))))
 
 
 def _pose(waypoint: Any) -> tuple[float, float, float]:
     place = waypoint.transform
-    return place.location.x, place.location.y, wrap(np.radians(place.rotation.yaw))
+    return place.location.x, place.location.y, _radians(place.rotation.yaw)
 
 
 def _choose(waypoint: Any, following: list[Any], turn: str) -> Any:
@@ -177,4 +178,4 @@ def _turn(waypoint: Any, following: Any) -> float:
         if not ways:
             break
         end = ways[0]
-    return wrap(np.radians(end.transform.rotation.yaw - waypoint.transform.rotation.yaw))
+    return _radians(end.transform.rotation.yaw - waypoint.transform.rotation.yaw)

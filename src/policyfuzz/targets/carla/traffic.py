@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Real
+from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Real, wrap_angle
 from policyfuzz.targets.carla.roads import SPOT_METRES, TURNS, RoadMap
 
 Column = NDArray[np.float64]
@@ -101,8 +101,9 @@ def _moved(spots: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.f
     along, across, turn = (rng.uniform(-1.0, 1.0, spots.shape) * _JITTER).T
     x, y, yaw = spots.T
     cosine, sine = np.cos(yaw), np.sin(yaw)
-    turned = (yaw + turn + np.pi) % (2 * np.pi) - np.pi
-    return np.column_stack([x + along * cosine - across * sine, y + along * sine + across * cosine, turned])
+    return np.column_stack(
+        [x + along * cosine - across * sine, y + along * sine + across * cosine, wrap_angle(yaw + turn)]
+    )
 
 
 def all_apart(poses: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -148,8 +149,7 @@ class SparseAngle(Angle):
     chance: float = 1.0
 
     def perturb(self, values: Column, rng: np.random.Generator) -> Column:
-        noisy = values + _sparse_noise(len(values), self.spread, self.chance, rng)
-        return (noisy + np.pi) % (2 * np.pi) - np.pi
+        return wrap_angle(values + _sparse_noise(len(values), self.spread, self.chance, rng))
 
 
 def _sparse_noise(count: int, spread: float, chance: float, rng: np.random.Generator) -> Column:

@@ -1,4 +1,4 @@
-"""Compares the books of a campaign on the flaky simulator: what is stored, what was run, what had to be."""
+"""Checks the accounts of a campaign on the flaky simulator: what is stored, what was run, what had to be."""
 
 import sqlite3
 from collections import Counter
