@@ -21,10 +21,10 @@ from policyfuzz.oracles.defaults import SUCCESS_KEYS, NominalEpisodes, default_o
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy
 
-#: Steps after which an episode is taken to be endless, where the environment declares no limit.
+#: Steps after which an episode counts as endless if the environment declares no limit.
 LIMITLESS = 1000
 LONGEST = 1_000_000
-#: Random inputs before the first is changed: environments of this kind run some dozens of episodes a second.
+#: Random inputs before the first mutation: such environments run a few dozen episodes a second.
 SAMPLES = 200
 #: Makes an environment object with all its wrappers.
 MakeEnv = Callable[[], Any]
@@ -51,7 +51,7 @@ class EnvironmentSource:
     notes: tuple[str, ...] = ()
 
     def with_info(self, make: MakeEnv, keys: Sequence[str]) -> MakeEnv:
-        """`make`, with `info` completed where that is possible."""
+        """`make`, with `keys` added to `info` if this kind of environment can add them."""
         return make if self.add_info is None else self.add_info(make, keys)
 
 
@@ -118,7 +118,7 @@ def build_target(
 
 
 def policy_for(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:
-    """`policy`, a URI or an object of this process, sure to act in `spaces`."""
+    """The loaded `policy`, a URI or an object of this process, after a trial in `spaces`."""
     if policy is None:
         raise PolicyError(
             "no policy was given",
@@ -133,12 +133,12 @@ def policy_for(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:
 
 
 def environment_arguments(options: Mapping[str, str]) -> dict[str, Any]:
-    """What `env.NAME` options say, as the Python values that they look like."""
+    """The arguments that `env.NAME` options give, as Python values."""
     return {key[4:]: literal(value) for key, value in options.items() if key.startswith("env.")}
 
 
 def literal(text: str) -> Any:
-    """`text` as the Python value that it looks like, else as text; true and false count too."""
+    """`text` as a Python literal, or as it is if it is none; true and false count too."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
@@ -162,25 +162,25 @@ def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalE
 
 
 def _runnable(seen: NominalEpisodes) -> NominalEpisodes:
-    """`seen` itself, unless there is nothing in it."""
+    """`seen`; raises if it is empty."""
     if len(seen) == 0:
         raise UnhealthyTarget(
             f"no episode from the environment's own reset could be run: {seen.failure}",
-            hint="mend the environment; check --oracle terminated tells more",
+            hint="fix the environment; policyfuzz check with --oracle terminated shows more",
         )
     return seen
 
 
 def horizon_of(options: Mapping[str, str]) -> int | None:
-    """Steps of an episode that the user asks for, None where the environment decides."""
+    """Steps of an episode that the user asks for, None if the environment decides."""
     return number(options, "horizon", 1, int, 1, LONGEST) if "horizon" in options else None
 
 
 def absolute_options(options: Mapping[str, str]) -> dict[str, str]:
-    """`options` that mean the same in any folder."""
+    """`options` rewritten so that they mean the same in any folder."""
     given, wrappers = options.get("input", ""), wrappers_of(options)
     if given.endswith(".toml"):
-        given = read_changes(given).text  # what it says, so that the file may go
+        given = read_changes(given).text  # its content, so that the file is not needed again
     elif given.endswith(".py"):
         given = str(Path(given).expanduser().absolute())
     said = {"input": given, "wrap": ";".join(wrappers)}
@@ -188,7 +188,7 @@ def absolute_options(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def own_files(place: str, options: Mapping[str, str]) -> list[str]:
-    """Where the user's own code stands: of the environment, at `place`, its wrappers and its input."""
+    """Where the user's code is: of the environment at `place`, its wrappers and its input."""
     given = absolute_options(options).get("input", "")
     files = [place] if ":" in place else []
     return [*files, *wrappers_of(options), *([given] if given.endswith(".py") else [])]
@@ -200,13 +200,13 @@ def wrappers_of(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def frames_per_second(env: Any) -> int:
-    """How fast a film of `env` should be."""
+    """Frames per second for a film of `env`."""
     given = (env.metadata or {}).get("render_fps")
     return min(60, max(1, int(given))) if given else 20
 
 
 def limit_notes(limit: int | None, endless_after: int | None) -> tuple[str, ...]:
-    """What `check` says of episodes that never end."""
+    """The note of `check` on an environment without a limit."""
     if limit is not None:
         return ()
     meaning = "is cut" if endless_after is None else "is an error"
@@ -234,6 +234,6 @@ def oracle_settings(oracle: str, limit: int | None) -> dict[str, Any]:
 
 
 def nominal_keys(options: Mapping[str, str], start: Start) -> tuple[str, ...]:
-    """Keys of `info` that are worth knowing about nominal episodes."""
+    """Keys of `info` to record in nominal episodes."""
     named = language.info_keys(options.get("oracle") or start.oracle or "terminated")
     return tuple(sorted({*SUCCESS_KEYS, *named}))

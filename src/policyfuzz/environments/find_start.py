@@ -1,7 +1,7 @@
-"""Reads what the user wants to vary, and finds out how an environment can be started from that.
+"""Reads which inputs the user wants to vary, and finds out how to start an environment from them.
 
-In this order: a family whose state we know how to set; options that the environment declares for its reset
-(see `starts`); its seed.
+It tries in this order: a family whose state we know how to set; options that the environment declares for its
+reset (see `starts`); its seed.
 """
 
 import importlib
@@ -50,7 +50,7 @@ class InputChanges:
 
     @property
     def text(self) -> str:
-        """The same as inline text, unless a Python file says it."""
+        """The same as inline text; empty for a Python file."""
         bounds = [f"{name}={low!r}..{high!r}" for name, (low, high) in self.bounds.items()]
         fixed = [f"{name}={value}" for name, value in self.fixed.items()]
         return ";".join([*([self.way] if self.way else []), *bounds, *fixed])
@@ -65,7 +65,7 @@ _UNCHANGED = InputChanges()
 
 
 def find_start(env: Any, changes: InputChanges = _UNCHANGED) -> Start:
-    """How to start `env`: the best way there is, or the one that `changes` ask for, changed as they say."""
+    """The best way to start `env`, or the one that `changes` name, with their bounds and values."""
     base = env.unwrapped
     if changes.python_file is not None:
         return start_from_file(changes.python_file, base)
@@ -125,7 +125,7 @@ def _undeclared_options(base: Any, changes: InputChanges) -> OptionsStart:
 
 
 def _family_start(env: Any) -> Start | None:
-    """How the family of `env` starts it; None where it has no family, or does not know this member of it.
+    """How to start `env` if it belongs to a known family, None otherwise.
 
     A user's class counts as a member if it inherits from one and does not override `reset`: we must not
     overwrite the state that its own reset prepares.
@@ -139,7 +139,7 @@ def _family_start(env: Any) -> Start | None:
 
 
 def _class_with_own_reset(env: Any) -> str | None:
-    """The name of the user's class that replaces the `reset` of a family, None where there is none."""
+    """The name of the user's class that replaces the `reset` of a family, None if there is none."""
     member = _member(type(env))
     if member is None:
         return None

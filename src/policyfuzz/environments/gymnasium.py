@@ -34,7 +34,7 @@ _REGISTERED_BY = {
     "BabyAI": ("minigrid", "minigrid"),
     "ALE": ("ale_py", ""),
 }
-#: What a missing package is called in gymnasium's own complaint, to our extra that brings it.
+#: Missing package, as gymnasium's errors name it, to our extra that installs it.
 _EXTRA_FOR = {"box2d": "box2d", "mujoco": "mujoco", "pygame": "gym", "minigrid": "minigrid"}
 
 
@@ -85,7 +85,7 @@ def gym_target(
 
 
 def _made_for_film(make: MakeEnv, env: Any, options: Mapping[str, str]) -> MakeEnv | None:
-    """Makes environments that draw themselves; None where `env` and its like cannot, or must not."""
+    """Makes environments that can be filmed; None if they cannot, or with render=no."""
     if choice(options, "render", ("yes", "no")) == "no":
         return None
     if env.render_mode == "rgb_array":
@@ -125,7 +125,7 @@ class Environment:
     loaded: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> Any:
-        """Other processes may not have the files that the user's code stands in."""
+        """Other processes may not have the files of the user's code."""
         loaded = self.loaded or self._load_all()
         return Environment, (self.id, self.kwargs, self.wrappers, self.max_steps, self.is_rendered, loaded)
 
@@ -160,7 +160,7 @@ class Environment:
         return env if self.max_steps is None else limited(env, self.max_steps)
 
     def _factory(self) -> Any:
-        """What makes the environment, where it is not registered."""
+        """The class or function that makes the environment; None if it is registered."""
         import gymnasium
 
         module, _, name = self.id.rpartition(":")
@@ -188,7 +188,7 @@ class Environment:
         return self.loaded[place] if place in self.loaded else load_attribute(place, what)
 
     def _import_package(self, name: str) -> None:
-        """Have the environment registered: by the user's module, or by a package that is known to."""
+        """Import the user's module, or the package that registers the environment."""
         if ":" not in self.id:
             package, extra = _REGISTERED_BY.get(name.split("-")[0].split("/")[0], ("", ""))
             if package:
@@ -209,7 +209,7 @@ class Environment:
             ) from error
 
     def _explained(self, error: Exception) -> PolicyFuzzError:
-        """`error` as the user should read it."""
+        """The error to show to the user instead of `error`."""
         import gymnasium
 
         text = str(error)
@@ -235,7 +235,7 @@ class Environment:
 
 
 def limited(env: Any, steps: int) -> Any:
-    """`env` with so many steps in an episode at most, instead of a limit that it has already."""
+    """`env` with at most `steps` steps in an episode; replaces a limit that it already has."""
     from gymnasium.wrappers import TimeLimit
 
     layer = env
@@ -250,5 +250,5 @@ def limited(env: Any, steps: int) -> Any:
 def _hush_mujoco(spec: Any) -> None:
     """Keep MuJoCo from writing a file of warnings into the current folder for every environment made."""
     if spec is not None and str(spec.entry_point).startswith("gymnasium.envs.mujoco"):
-        with suppress(ImportError):  # which gymnasium tells better
+        with suppress(ImportError):  # gymnasium says it better
             importlib.import_module("mujoco").set_mju_user_warning(lambda _text: None)

@@ -59,7 +59,7 @@ class LiveEnvironment:
 def live_environment(thing: Any, horizon: int | None) -> LiveEnvironment | Target:
     """`thing`, a class, function or object of Gymnasium, as something that makes environments.
 
-    A function may make a target as well, which is then given as it is.
+    A function may also make a target, which is returned unchanged.
     """
     import gymnasium
 
@@ -104,7 +104,7 @@ def _made_like(env: Any) -> Callable[[], Any]:
 
 
 def live_policy(policy: Any, spaces: Spaces) -> LoadedPolicy:
-    """`policy`, a model of stable-baselines3 or what `py:` takes, sure to act in `spaces`."""
+    """`policy`, a model of stable-baselines3 or what `py:` takes, after a trial in `spaces`."""
     name = label(policy)
     if _is_a(policy, "stable_baselines3.common.base_class", "BaseAlgorithm"):
         return replace(_saved_and_loaded(policy, spaces), name=name, uri=name)

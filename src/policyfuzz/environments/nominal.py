@@ -167,7 +167,7 @@ def _recorded_return(
         return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} in training, with another horizon")
     short = recorded - mean
     if short > _TOO_FAR * max(abs(recorded), float(returns.std())) and short > _STANDARD_ERRORS * error:
-        # training acts by chance, and the best actions alone may earn less: that is no broken policy
+        # training samples actions, and the best ones alone may earn less: the policy need not be broken
         is_broken = mean < (float(at_random().returns.mean()) + recorded) / 2
         return Diagnosis(
             "policy",
@@ -180,7 +180,7 @@ def _recorded_return(
 
 
 def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagnosis]:
-    """What may be wrong where the oracle looks at keys that `info` never has.
+    """A warning if the oracle looks at keys that `info` never has.
 
     Some environments have a key only in the step in which it is true, so a missing one may be well spelt.
     """
@@ -193,7 +193,7 @@ def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagn
 
 
 def _can_fire(target: Target, random_policy: Callable[[], Policy], make_runner: MakeRunner) -> Diagnosis:
-    """Whether random actions crash, where the policy has not."""
+    """Whether random actions crash if the policy does not."""
     run = make_runner(replace(target, policy=random_policy))
     rng = np.random.default_rng(0)
     inputs = target.inputs.sample(rng, 4 * _RANDOM_EPISODES)

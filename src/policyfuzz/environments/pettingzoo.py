@@ -61,7 +61,7 @@ def make_target(
     plain = _environment(full_name(environment), options, horizon)
     for_film = _made_for_film(plain, options)
     # where observations are pictures, some environments leave them black unless they render
-    make = for_film if for_film is not None and not _is_seen_alike(plain, for_film) else plain
+    make = for_film if for_film is not None and not _observations_agree(plain, for_film) else plain
     env = make()
     agents = Agents.of(env)
     reward = _reward(options, agents)
@@ -92,7 +92,7 @@ def full_name(name: str) -> str:
 
 
 def _environment(name: str, options: Mapping[str, str], horizon: int | None) -> "ParallelEnvironment":
-    """How to make the environment: with its own time limit set, where it takes that."""
+    """How to make the environment, with `horizon` as its time limit if it takes one."""
     given = environment_arguments(options)
     environment = ParallelEnvironment(name, given, wrappers_of(options))
     if horizon is None or "max_cycles" in given or not environment.takes(max_cycles=horizon):
@@ -101,7 +101,7 @@ def _environment(name: str, options: Mapping[str, str], horizon: int | None) -> 
 
 
 def _made_for_film(plain: "ParallelEnvironment", options: Mapping[str, str]) -> "ParallelEnvironment | None":
-    """Makes environments that draw themselves; None where they cannot, or must not."""
+    """Makes environments that can be filmed; None if they cannot, or with render=no."""
     if choice(options, "render", ("yes", "no")) == "no":
         return None
     env = plain()
@@ -114,8 +114,8 @@ def _made_for_film(plain: "ParallelEnvironment", options: Mapping[str, str]) -> 
     return plain.given(render_mode="rgb_array") if can_render else None
 
 
-def _is_seen_alike(make_one: MakeEnv, make_other: MakeEnv) -> bool:
-    """True where random actions from one seed lead to equal observations in both environments."""
+def _observations_agree(make_one: MakeEnv, make_other: MakeEnv) -> bool:
+    """True if random actions from one seed lead to equal observations in both environments."""
     from gymnasium.utils.env_checker import data_equivalence
 
     one, other = make_one(), make_other()
@@ -129,7 +129,7 @@ def _is_seen_alike(make_one: MakeEnv, make_other: MakeEnv) -> bool:
                 break
             seen = [env.step(actions)[0] for env in (one, other)]
         return bool(data_equivalence(*seen))
-    except Exception:  # an environment in trouble; nothing is known of it
+    except Exception:  # the environment fails: assume that they differ
         return False
     finally:
         one.close()
@@ -186,7 +186,7 @@ class ParallelEnvironment:
     loaded: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> Any:
-        """Other processes may not have the files that the user's code stands in."""
+        """Other processes may not have the files of the user's code."""
         places = [name for name in (self.name, *self.wrappers) if ":" in name]
         loaded = {place: self._load(place, "environment") for place in places}
         return ParallelEnvironment, (self.name, self.kwargs, self.wrappers, loaded)
@@ -208,15 +208,15 @@ class ParallelEnvironment:
 
     @property
     def place(self) -> str:
-        """Where the code stands that makes it: module:function or /FILE.py:function."""
+        """Where the code is that makes it: module:function or /FILE.py:function."""
         return self.name if ":" in self.name else f"{self.name}:{_FACTORY}"
 
     def given(self, **kwargs: Any) -> "ParallelEnvironment":
-        """The same, made with these arguments as well."""
+        """The same with these further arguments."""
         return replace(self, kwargs={**self.kwargs, **kwargs})
 
     def takes(self, **kwargs: Any) -> bool:
-        """True where it can be made with these arguments as well."""
+        """True if it can also be made with these arguments."""
         try:
             env = self.given(**kwargs)()
         except PolicyFuzzError:
@@ -238,7 +238,7 @@ class ParallelEnvironment:
         return self.loaded[place] if place in self.loaded else load_attribute(place, what)
 
     def _explained(self, error: Exception) -> PolicyFuzzError:
-        """`error` as the user should read it."""
+        """The error to show to the user instead of `error`."""
         if isinstance(error, TypeError) and self.kwargs:
             given = ", ".join(f"env.{name}" for name in self.kwargs)
             return UsageError(f"cannot make {self.name!r} with {given}: {error}", "check names and values")

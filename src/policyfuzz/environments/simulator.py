@@ -27,7 +27,7 @@ from policyfuzz.core.interfaces import (
 from policyfuzz.environments.spaces import ActionReader, ObservationTable, StepTable
 from policyfuzz.environments.starts import FirstObservation, Start
 
-#: Words of a failing renderer that tell that OpenGL is not there.
+#: Words in the error of a renderer that mean that OpenGL is missing.
 _OPENGL = ("OpenGL", "glGetError", "EGL", "GLFW")
 #: How far what is read back may be from what was set, relative to it and at least to one: environments
 #: that keep their state in single precision round it.
@@ -79,7 +79,7 @@ class EnvironmentSlot:
         return first
 
     def _compare(self, read: NDArray[np.float64]) -> None:
-        """Refuse a start that is not the one that was asked for."""
+        """Raise StateNotKept unless the environment has started from its input."""
         wanted = self._values
         differs = np.abs(read - wanted) > _TOLERANCE * np.maximum(np.abs(wanted), 1.0)  # not where NaN
         if differs.any():
@@ -233,7 +233,7 @@ class GymSimulator:
 
 
 def _checked_step(result: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """What a step gave, if it is the five values of Gymnasium."""
+    """The five values that a step of Gymnasium gives; raises if there are not five."""
     if len(result) != 5:
         raise ValueError(
             f"step gave {len(result)} values, expected 5: observation, reward, terminated, truncated, info"
@@ -256,7 +256,7 @@ class RenderedGymSimulator(GymSimulator):
 
 
 def prepare_headless() -> None:
-    """Have MuJoCo and pygame draw without a screen, where the user has not said how."""
+    """Make MuJoCo and pygame draw without a screen, unless the user has set how."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")

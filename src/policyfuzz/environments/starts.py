@@ -214,7 +214,7 @@ _PARTS = ("inputs", "begin", "read")
 
 @dataclass(frozen=True, slots=True)
 class UsersStart:
-    """What the user wrote, with an answer for whatever was left out."""
+    """The user's start, with defaults for what it leaves out."""
 
     file: Path
     written: Any  #: has inputs, begin and read

@@ -87,7 +87,7 @@ class MlpBank:
     def check_shape(
         self, whose: str, networks: int, inputs: int, outputs: tuple[int, ...], hint: str
     ) -> "MlpBank":
-        """The bank itself, once it is sure to hold so many networks from `inputs` to one of `outputs`."""
+        """The bank itself; raises unless it holds so many `networks` from `inputs` to one of `outputs`."""
         given = (len(self.parameters), self.sizes[0])
         if given != (networks, inputs) or self.sizes[-1] not in outputs:
             raise PolicyError(

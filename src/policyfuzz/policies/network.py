@@ -147,7 +147,7 @@ def _looks_squashed(outputs: NDArray[Any], space: Any) -> bool:
 
 
 def with_copies(run: Callable[..., Arrays], rows: int) -> Callable[..., Arrays]:
-    """`run`, which takes exactly so many `rows`, as a function of one row, of which it gets copies.
+    """`run`, which takes exactly this many `rows`, as a function of one row: it gets copies of that.
 
     In small blocks even the position of a row changes how it is rounded, so other rows cannot fill them.
     """

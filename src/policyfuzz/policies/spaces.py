@@ -1,4 +1,4 @@
-"""Between the spaces of an environment and a network: what it is given to see, and what it says to do."""
+"""Turns observations of a space into inputs of a network, and its outputs into actions of a space."""
 
 import copy
 import math

@@ -112,7 +112,7 @@ def _takes_state(module: Any) -> bool:
 
 @contextmanager
 def one_thread(torch: Any) -> Iterator[None]:
-    """One thread inside, as many as before afterwards."""
+    """Limit torch to one thread within the block."""
     threads = torch.get_num_threads()
     # even if torch reports one: a limit set from outside does not reach all of its threads
     torch.set_num_threads(1)

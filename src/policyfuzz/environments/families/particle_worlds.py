@@ -15,9 +15,9 @@ from policyfuzz.environments.starts import FirstObservation, Reset, Values
 COLLISIONS = "collisions"
 #: Packages whose `reset` we know; a user's own `reset` must not be overruled.
 _PACKAGES = ("mpe2.", "pettingzoo.mpe.")
-#: Resets that tell where things may begin, to the nearest of so many parts of one.
+#: Resets whose positions bound the inputs, and the parts of one that bounds are rounded to.
 _DRAWS, _GRID = 1000, 20
-#: Of these, so many tell what can be seen.
+#: Resets in which to look whether agents see an entity.
 _LOOKS = 20
 
 
@@ -72,7 +72,7 @@ def find_world_start(env: Any) -> WorldStart | None:
 
 
 def is_particle_world(env: Any) -> bool:
-    """True where `env`, the innermost environment, is one that we know to hold a flat world."""
+    """True if `env`, the innermost environment, is a known particle world in two dimensions."""
     return type(env).reset.__module__.startswith(_PACKAGES) and bool(env.world.dim_p == 2)
 
 

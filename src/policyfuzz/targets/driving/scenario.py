@@ -35,7 +35,7 @@ _OTHER_FIELDS = ("lane", "ahead", "offset", "heading", "speed")
 
 #: Of a vehicle under full brakes, measured on level road and rounded to the safe side, in m/s^2.
 BRAKING = 12.0
-#: Metres between bumpers in one lane, and as many more as the rear vehicle closes in within so many seconds.
+#: Metres between bumpers in one lane, plus what the rear vehicle closes in within HEADWAY_SECONDS.
 STANDSTILL_GAP = 2.0
 HEADWAY_SECONDS = 1.0
 #: Seconds until a driver brakes.
