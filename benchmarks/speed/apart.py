@@ -24,7 +24,8 @@ def speed_up(target: str, seconds: float = 10.0) -> float:
 def _rates(target: str, count: int, seconds: float) -> list[float]:
     command = [sys.executable, "-m", __name__, target, str(time.time() + _START), str(seconds)]
     # the folder that holds the package `benchmarks` need not be the current one
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
     processes = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(count)
     ]

@@ -3,7 +3,7 @@
 Its loop asks an executor for inputs, mutants and episodes, one at a time, and this is the executor that its
 author leaves to the user. One seed input goes with five episodes, as in its own experiments. It runs more
 episodes than it counts: one more for the sensitivity of every mutant that it keeps. Here all of them
-count, and all crashes are claimed, also those of runs for sensitivity, which it does not list itself.
+count, and all crashes are claimed, even those of runs for sensitivity, which it does not list itself.
 Its loop does not ask whether a mutant is valid or solvable, so that some of what it claims is not.
 """
 
