@@ -119,10 +119,10 @@ class ProgressTracker:
         )
 
     def findings(
-        self, cases: Cases, executions: Executions, told: Update, origins: Sequence[str | None]
+        self, cases: Cases, executions: Executions, update: Update, origins: Sequence[str | None]
     ) -> list[Finding]:
         """Records of the `cases` that crashed; `origins` are those of all cases."""
-        first, rows = self.next_finding, told.crashed.tolist()
+        first, rows = self.next_finding, update.crashed.tolist()
         self.next_finding += len(rows)
         return [
             Finding(

@@ -132,11 +132,11 @@ def _distinct_together(instances: list[Instance]) -> int:
     from policyfuzz.search.distinct import DistinctSet
 
     space = _input_space(instances[0].dimensions)
-    packing = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
+    distinct = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
     for one in sorted(instances, key=lambda one: -len(one.distinct)):
         if len(one.distinct):
-            packing.add(space.to_unit(one.distinct))
-    return len(packing)
+            distinct.add(space.to_unit(one.distinct))
+    return len(distinct)
 
 
 def _failure_probability(instances: list[Instance]) -> FailureProbability | None:

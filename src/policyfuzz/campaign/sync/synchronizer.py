@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.events import Exchanged
+from policyfuzz.campaign.events import Synced
 from policyfuzz.campaign.sync.files import (
     FOLDER,
     PROGRESS,
@@ -64,10 +64,10 @@ class Synchronizer:
         """True if it is time for the next round."""
         return time.monotonic() - self._last_round >= self.interval_seconds
 
-    def sync(self, queue: ImportQueue, progress: Progress, stop_reason: str | None = None) -> Exchanged:
+    def sync(self, queue: ImportQueue, progress: Progress, stop_reason: str | None = None) -> Synced:
         """Write new cases for others; unless there is a `stop_reason`, queue new cases of theirs."""
         self._last_round, self._troubles = time.monotonic(), []
-        written, instances, imported, dropped = 0, [], 0, 0
+        written, instances, queued, dropped = 0, [], 0, 0
         try:
             written = self._writer.write(progress, stop_reason)
         except OSError as error:
@@ -77,10 +77,10 @@ class Synchronizer:
             most = _MAX_QUEUED_BATCHES * self.store.config.batch_size
             for folder, info in instances:
                 new, left = self._import(queue, folder, info, -(-most // len(instances)))
-                imported, dropped = imported + new, dropped + left
+                queued, dropped = queued + new, dropped + left
             dropped += queue.drop_oldest(most)
         names = [folder.name for folder, _ in instances]
-        return Exchanged(names, written, imported, dropped, self._troubles)
+        return Synced(names, written, queued, dropped, self._troubles)
 
     def _other_instances(self) -> list[tuple[Path, InstanceInfo]]:
         """Instances whose cases can be imported, and their folders."""
