@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_workers
+from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import InputSpace
@@ -45,7 +46,6 @@ def command(
     """
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
-    from policyfuzz.core.errors import UsageError
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")

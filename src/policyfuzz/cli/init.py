@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from policyfuzz.cli.options import FOLDER, trust
+from policyfuzz.core.errors import UsageError
 
 EPILOG = """\
 \b
@@ -40,8 +41,6 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
     _check_out(out, force)
     policy = ";".join(policies) or None
     if target is None and policy is not None:
-        from policyfuzz.core.errors import UsageError
-
         raise UsageError(
             "a policy was given, and no environment", "name it: policyfuzz init gym:NAME --policy URI"
         )
@@ -59,8 +58,6 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
 
 
 def _check_out(out: Path, force: bool) -> None:
-    from policyfuzz.core.errors import UsageError
-
     if out.suffix != ".py":
         raise UsageError(f"cannot write a target into {out.name!r}", "name a file that ends in .py")
     if out.exists() and not force:
@@ -71,7 +68,6 @@ def _check_out(out: Path, force: bool) -> None:
 
 def _check_target(target: str) -> None:
     """Refuse what needs no file, or is one."""
-    from policyfuzz.core.errors import UsageError
     from policyfuzz.core.target import split_options
     from policyfuzz.targets.registry import ADAPTERS
 
@@ -84,8 +80,6 @@ def _check_target(target: str) -> None:
 
 
 def _write(out: Path, text: str) -> None:
-    from policyfuzz.core.errors import UsageError
-
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

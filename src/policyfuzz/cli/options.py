@@ -1,4 +1,4 @@
-"""Option types that several verbs share."""
+"""Options that several verbs share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import click
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.core.settings import CampaignOptions, seconds_of
 
 if TYPE_CHECKING:
     from policyfuzz.core.target import MakeRunner, Target
@@ -21,8 +21,6 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from policyfuzz.core.settings import seconds_of
-
         try:
             return seconds_of(str(value)) or 0.0
         except UsageError:
@@ -150,18 +148,3 @@ def campaign_options(*names: str) -> Callable[[Callable[..., int]], Callable[...
         return command
 
     return decorate
-
-
-def format_rate(per_second: float) -> str:
-    """`per_second` for a reader: 12,021/s, 0.6/s."""
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
-
-
-def format_seconds(seconds: float) -> str:
-    """`seconds` for a reader: 4.2 s, 3 min 20 s, 2 h 05 min."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
-    return f"{minutes // 60} h {minutes % 60:02} min"

@@ -22,7 +22,7 @@ from policyfuzz.store.records import CONFIRMED, Progress
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import Dimension, InputSpace
 
-#: States of an instance. KILLED: it does not run, and was not stopped in order. FOREIGN: no campaign.
+#: States of an instance. KILLED: it does not run, and did not stop cleanly. FOREIGN: no campaign.
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"
 #: Seconds in which a running instance on another machine replaces its progress.json.
 _SILENCE_SECONDS = 60.0
@@ -152,7 +152,7 @@ def _failure_probability(instances: list[Instance]) -> FailureProbability | None
 
 def _from_store(folder: Path) -> Instance:
     campaign = CampaignReader(folder)
-    is_running, reason = is_being_written(folder), campaign.about.get("stop_reason")
+    is_running, reason = is_being_written(folder), campaign.stop_reason()
     progress = campaign.progress()
     confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,))
     columns = campaign.input_columns

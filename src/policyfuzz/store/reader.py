@@ -90,6 +90,12 @@ class CampaignReader:
             return record_of(Progress, row)
         return Progress()
 
+    def stop_reason(self) -> str | None:
+        """Why the campaign has stopped, as of now; None while it runs, and after a kill."""
+        for row in self.iterate("about", "name = 'stop_reason'"):
+            return str(row["value"])
+        return None
+
     def findings(self, distinct_only: bool = False) -> list[Finding]:
         """All findings, or the distinct ones, in the order of discovery."""
         return self._records(Finding, "findings", "is_distinct" if distinct_only else "1")
