@@ -61,9 +61,8 @@ class Campaign:
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
-    bad_diagnoses: list[Diagnosis] = field(
-        init=False, default_factory=list
-    )  #: of the health check: warnings and worse
+    #: Warnings and worse of the health check.
+    bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         config, space = self.store.config, self.target.inputs
@@ -129,7 +128,7 @@ class Campaign:
                 return reason or StopReason.MAX_EXECS
             try:
                 executions = self._collect(self._time_left())
-            except TimeIsUp:  # what is in flight is run again when the campaign goes on
+            except TimeIsUp:  # a resumed campaign runs again what is in flight
                 return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
             reason = reason or self.budget.limit_reached(self.progress)

@@ -1,4 +1,4 @@
-"""The books of a campaign: totals, numbers of findings and errors, and second runs that are due."""
+"""Keeps count of a campaign: totals, numbered findings and errors, and second runs that are due."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Findi
 
 @dataclass(slots=True)
 class ProgressTracker:
-    """Counts on from `earlier` totals. Campaign time goes on from the moment the tracker is made."""
+    """Counts on from `earlier` totals. Campaign time runs from the moment the tracker is made."""
 
     earlier: Progress = field(default_factory=Progress)
     kinds: Sequence[str] = ()  #: of crashes, as the oracle names them
@@ -187,11 +187,6 @@ class Confirmations:
         """Findings without a verdict, waiting or being run."""
         return len(self._expected)
 
-    @property
-    def waiting(self) -> int:
-        """Findings that `take` has not given out yet."""
-        return len(self._waiting)
-
     def add(self, findings: list[Finding], outcomes: list[Outcome]) -> None:
         """Queue `findings` for a second run that should have the same `outcomes`."""
         if not findings:
@@ -232,7 +227,7 @@ class Confirmations:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from a `state`."""
+        """Continue from a `state`."""
         self._waiting = Cases.from_state(state, "waiting.")
         rows = zip(*(state[name].tolist() for name in ("kinds", "steps", "returns")), strict=True)
         self._expected = dict(zip(state["numbers"].tolist(), (Outcome(*row) for row in rows), strict=True))

@@ -12,7 +12,7 @@ EPILOG = """\
 Examples:
   policyfuzz init                                   a simulator of your own, in some thirty lines
   policyfuzz init gym:CartPole-v1 --policy sb3:ppo.zip --trust
-  policyfuzz init gym:my_env.py:MyEnv -o cart.py    input, bounds and oracle that were found out"""
+  policyfuzz init gym:my_env.py:MyEnv -o cart.py    with detected input, bounds and oracle"""
 
 
 @click.command(epilog=EPILOG)
@@ -22,19 +22,19 @@ Examples:
     "policies",
     metavar="URI",
     multiple=True,
-    help="The policy to test, or one for each agent; without it, one to be written.",
+    help="The policy to test, or one for each agent.  [default: a stub for you to fill in]",
 )
 @trust
 @click.option(
     "-o", "--out", type=FOLDER, default="my_target.py", show_default=True, help="The file to write."
 )
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Path, force: bool) -> None:
     """Write a commented target file that runs, to be changed.
 
     Without TARGET it holds a small simulator, to be replaced by yours. For an environment such as
-    gym:CartPole-v1 it holds what was found out about it: what is varied, from where to where, and what
-    counts as a crash.
+    gym:CartPole-v1 it holds what PolicyFuzz detected: what is varied, its bounds, and what counts as a
+    crash.
     """
     from policyfuzz.cli.target_file import environment_file, own_simulator
 
@@ -61,9 +61,7 @@ def _check_out(out: Path, force: bool) -> None:
     if out.suffix != ".py":
         raise UsageError(f"cannot write a target into {out.name!r}", "name a file that ends in .py")
     if out.exists() and not force:
-        raise UsageError(
-            f"there is a file {out} already", "choose another with -o, or overwrite it by --force"
-        )
+        raise UsageError(f"{out} already exists", "choose another with -o, or overwrite it with --force")
 
 
 def _check_target(target: str) -> None:

@@ -39,7 +39,7 @@ trust = click.option(
 
 
 def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` the options that say who runs episodes, as one `executor`."""
+    """Give `command` the options that choose what runs episodes, as one `executor`."""
 
     @wraps(command)
     def asked(workers: int | None, executor: str | None, timeout: float | None, **rest: Any) -> int:
@@ -49,7 +49,10 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
 
     decorators = (
         click.option(
-            "-j", "--workers", type=int, help="Worker processes.  [default: none, one process does it all]"
+            "-j",
+            "--workers",
+            type=int,
+            help="Worker processes.  [default: none, episodes run in this process]",
         ),
         click.option(
             "--executor",
@@ -57,7 +60,9 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
             help="Runs episodes: inline, processes or ray[:ADDRESS].  [default: inline, with -j processes]",
         ),
         click.option(
-            "--timeout", type=DURATION, help="For one episode in a worker; longer is hung.  [default: 5m]"
+            "--timeout",
+            type=DURATION,
+            help="Time limit of an episode in a worker; beyond it, it is hung.  [default: 5m]",
         ),
     )
     for decorate in reversed(decorators):
@@ -67,7 +72,7 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The target that was asked for on a command line."""
+    """The target that a command line names."""
 
     name: str
     policy: str | None
@@ -84,7 +89,7 @@ class Request:
 
 
 def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` an argument TARGET and the options that say more about it, as one `request`."""
+    """Give `command` the argument TARGET and the options of a target, as one `request`."""
 
     @wraps(command)
     def asked(
@@ -99,12 +104,12 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         from policyfuzz.core.target import joined, split_options
 
         base, options = split_options(target)
-        said = {
+        given = {
             "oracle": oracle,
             "input": ";".join(inputs),
             "horizon": "" if horizon is None else str(horizon),
         }
-        options |= {name: value for name, value in said.items() if value}
+        options |= {name: value for name, value in given.items() if value}
         return command(request=Request(joined(base, options), ";".join(policies) or None, trust), **rest)
 
     decorators = (
@@ -115,7 +120,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             metavar="URI",
             multiple=True,
             help="The policy to test: sb3:model.zip, onnx:FILE, torchscript:FILE, npz:FILE, py:FILE.py:NAME,"
-            " or what the target takes, e.g. acasxu:DIR.  [default: the one that is shipped, if any]",
+            " or what the target takes, e.g. acasxu:DIR.  [default: the shipped one, if any]",
         ),
         click.option(
             "--oracle", metavar="TEXT", help="What counts as a crash, e.g. 'terminated | return<100'."
@@ -127,7 +132,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             multiple=True,
             help="What is varied: NAME=LOW..HIGH, NAME=VALUE, seed, or a .toml or .py file.",
         ),
-        click.option("--horizon", type=int, help="Steps of an episode at most."),
+        click.option("--horizon", type=int, help="Maximum number of steps of an episode."),
         trust,
     )
     for decorate in reversed(decorators):

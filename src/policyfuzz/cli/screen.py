@@ -165,8 +165,8 @@ class Screen:
 
     def _title(self) -> Text:
         config = self._config
-        said = f" {config.target} · {config.strategy} · seed {config.seed}"
-        return Text.assemble(("policyfuzz", "bold"), said)  # names may look like markup
+        text = f" {config.target} · {config.strategy} · seed {config.seed}"
+        return Text.assemble(("policyfuzz", "bold"), text)  # names may look like markup
 
     def _results(self, progress: Progress) -> RenderableType:
         grid = _grid()

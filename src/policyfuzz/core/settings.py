@@ -123,7 +123,7 @@ class CampaignOptions:
     strategy: str | None = _option(
         "strategy", "How to search: portfolio (default), mdpfuzz, reward or random."
     )
-    seed: int | None = _option("seed", "Of all randomness of the search.  [default: 0]")
+    seed: int | None = _option("seed", "Seed of all randomness of the search.  [default: 0]")
     batch: int | None = _option("batch_size", "Episodes per batch.  [default: the target's]")
     window: int | None = _option("window", "Batches in flight; more for many workers.  [default: 2]")
     samples: int | None = _option(

@@ -121,14 +121,14 @@ class Diagnosis:
 
 #: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.
 IN_MEMORY = "python"
-#: Where options begin behind a name that may have colons of its own, and where the next one begins.
-_FIRST, _NEXT = re.compile(r":(?=[A-Za-z_][\w.]*=)"), re.compile(r",(?=[A-Za-z_][\w.]*=)")
+#: What separates options from the name, which may hold colons itself, and from each other.
+_BEFORE_OPTIONS, _BETWEEN_OPTIONS = re.compile(r":(?=[A-Za-z_][\w.]*=)"), re.compile(r",(?=[A-Za-z_][\w.]*=)")
 
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:
     """The name without its options, and the options."""
-    base, *rest = _FIRST.split(name, maxsplit=1)
-    items = _NEXT.split(rest[0]) if rest else []
+    base, *rest = _BEFORE_OPTIONS.split(name, maxsplit=1)
+    items = _BETWEEN_OPTIONS.split(rest[0]) if rest else []
     options = dict(item.split("=", 1) for item in items)
     if len(options) < len(items):
         raise UsageError(f"target {name!r} gives an option twice")
@@ -136,9 +136,9 @@ def split_options(name: str) -> tuple[str, dict[str, str]]:
 
 
 def joined(base: str, options: Mapping[str, str]) -> str:
-    """The name `base` with `options`, in an order of their own."""
+    """The name `base` with `options`, sorted."""
     for key, value in options.items():
-        if _NEXT.search(value):
+        if _BETWEEN_OPTIONS.search(value):
             raise UsageError(f"{key} is {value!r}, which looks like two options", "rename the file, or use ;")
     text = ",".join(f"{key}={value}" for key, value in sorted(options.items()))
     return f"{base}:{text}" if text else base

@@ -1,4 +1,4 @@
-"""Reads a campaign: findings, seeds, history, and what the search needs to go on."""
+"""Reads a campaign: findings, seeds, history, and what the search needs to continue."""
 
 import json
 import sqlite3
@@ -125,7 +125,7 @@ class CampaignReader:
         ]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What the search needs to go on, as of the last batch."""
+        """What the search needs to continue, as of the last batch."""
         with self._reading():
             return {
                 name: np.frombuffer(data, dtype).reshape(json.loads(shape)).copy()

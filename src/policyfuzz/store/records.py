@@ -178,7 +178,7 @@ class BatchRecord:
     seed_origins: list[str | None] = field(default_factory=list)
     first_seed: int = 0  #: number of the first new seed
     energies: list[tuple[float, int]] = field(default_factory=list)  #: new energy and number of older seeds
-    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what the search needs to go on
+    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what the search needs to continue
 
 
 class IsDataclass(Protocol):

@@ -94,7 +94,7 @@ class ImportQueue:
         return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from all arrays that `state` gave, the latest of each name."""
+        """Continue from all arrays that `state` gave, the latest of each name."""
         if "senders" in state:
             self._sources = [Source(*values) for values in json.loads(state["senders"].tobytes())]
             self._queue, self._taken = Cases.from_state(state, "queue."), int(state["taken"][0])

@@ -196,7 +196,7 @@ class SyncWriter:
         return written
 
     def _resume(self) -> None:
-        """Go on after what earlier runs of the campaign have written."""
+        """Continue after what earlier runs of the campaign have written."""
         try:
             page = read_json(self.store.folder, PROGRESS)
             numbers = [int(page[name]) for name in ("parcels", "entries", "findings")]
