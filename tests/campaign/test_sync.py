@@ -12,8 +12,8 @@ import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.events import BatchDone, Event, Synced
+from policyfuzz.campaign.queues import import_share
 from policyfuzz.campaign.sync.files import instance_folders, read_sync_batch, sync_batch_file
-from policyfuzz.campaign.sync.queue import import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.search.strategies import STRATEGIES

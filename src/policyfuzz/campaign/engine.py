@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
-from policyfuzz.campaign.sync.queue import ImportQueue, import_share
+from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
-from policyfuzz.campaign.tracker import Confirmations, ProgressTracker
+from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import Budget, StopReason

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.campaign.events import Synced
+from policyfuzz.campaign.queues import ImportQueue
 from policyfuzz.campaign.sync.files import (
     FOLDER,
     PROGRESS,
@@ -27,7 +28,6 @@ from policyfuzz.campaign.sync.files import (
     write_json,
     write_sync_batch,
 )
-from policyfuzz.campaign.sync.queue import ImportQueue
 from policyfuzz.core.errors import blamed_on
 from policyfuzz.core.target import Target
 from policyfuzz.store.reader import CampaignReader
