@@ -40,16 +40,12 @@ class CampaignReader:
         with self._reading():
             check_format(self._connection, self.folder)
             self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
-            self.dimensions: list[dict[str, Any]] = self.rows("dimensions")
+            self.dimensions: list[dict[str, Any]] = list(self.iterate("dimensions"))
             self.input_columns = [str(dimension["column"]) for dimension in self.dimensions]
             try:
                 self.config = CampaignConfig.from_json(self.about["config"])
             except (KeyError, TypeError, ValueError) as error:
                 raise CampaignError(f"the configuration in {self.folder} cannot be read: {error}") from error
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of `table` by column name, in order."""
-        return list(self.iterate(table))
 
     def count(self, table: str) -> int:
         """How many rows `table` has."""
