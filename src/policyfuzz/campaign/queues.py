@@ -1,4 +1,4 @@
-"""Cases that wait to be run beside those that the search asks for: second runs of findings, and imports."""
+"""Cases that wait to be run, besides those of the search: second runs of findings, and imports."""
 
 import json
 from collections.abc import Mapping

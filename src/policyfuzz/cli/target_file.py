@@ -23,7 +23,7 @@ _ENVIRONMENT = '''\
 
 {imports}
 
-# Arguments of the environment, wrappers and so on stand behind a colon: "{kind}:NAME:env.ARGUMENT=VALUE"
+# Arguments of the environment, wrappers and so on follow after a colon: "{kind}:NAME:env.ARGUMENT=VALUE"
 ENVIRONMENT = {environment}
 
 {label}
@@ -79,7 +79,7 @@ def environment_file(name: str, policy: str | None, trust: bool) -> str:
         imports=("import numpy as np\n" if "np." in written else "") + "import policyfuzz as pf",
         label=fill(f"What is varied: {notes.get('input', 'the start of an episode')}", **_COMMENT),
         input="\n".join(_input_lines(target, options.get("input"))),
-        # an oracle as text has no comma in it, and the reason for it stands behind one
+        # the text of an oracle has no comma, and the reason for it follows after one
         oracle=json.dumps(notes["oracle"].partition(",")[0]),
         horizon=target.horizon,
         policy=written,

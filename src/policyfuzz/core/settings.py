@@ -101,7 +101,7 @@ class CampaignConfig:
         """What differs, with both values, for a reader."""
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
-            del mine["policy"]  # the same policy, wherever it lies
+            del mine["policy"]  # the same policy, only its file may have moved
         changed = [name for name in mine if mine[name] != theirs[name]]
         return [
             "the files that the target is written in have changed"

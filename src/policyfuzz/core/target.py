@@ -1,4 +1,4 @@
-"""What is fuzzed: data plus factories, so that every worker can build its own; and its name."""
+"""What is fuzzed: data plus factories, so that every worker can build its own; options in its name."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,14 +37,14 @@ class Target:
     policy_uri: str | None = None  #: loads the same policy from any folder; None for the target's own
     policy_sha256: str = ""  #: of the policy's content; a campaign is resumed only with the same one
     code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
-    #: (n, d) -> (n,) True where a perfect policy would not crash; None where that is not known.
+    #: (n, d) -> (n,) True where a perfect policy would not crash; None if that is not known.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     max_workers: int | None = None  #: that may run it at the same time, None for any number
-    film_steps_per_second: int = 20  #: where the simulator renders
-    film_simulator: Callable[[], Simulator] | None = None  #: renders, where `simulator` should not
+    film_steps_per_second: int = 20  #: if the simulator renders
+    film_simulator: Callable[[], Simulator] | None = None  #: renders, if `simulator` should not
     notes: tuple[str, ...] = ()  #: what was detected or chosen for the user; `check` prints it
     #: Looks at random episodes that could be run, and runs some more, for `check` and for campaigns.
     further_checks: Callable[[Executions, MakeRunner], list["Diagnosis"]] | None = None
@@ -145,7 +145,7 @@ def joined(base: str, options: Mapping[str, str]) -> str:
 
 
 def check_options(base: str, options: Mapping[str, str], known: Collection[str]) -> None:
-    """Refuse an option that is not `known`; a name that ends in a dot stands for all that begin so."""
+    """Refuse an option that is not `known`. A known name that ends in a dot allows all that begin with it."""
     families = tuple(name for name in known if name.endswith("."))
     for key in options:
         if key not in known and not (families and key.startswith(families)):

@@ -27,7 +27,7 @@ class Column:
 
     kind: str  #: its SQL type with constraints
     meaning: str  #: for readers of the file; docs/campaign-file.md repeats it
-    name: str | None = None  #: where it differs from the name of the field
+    name: str | None = None  #: if it differs from the name of the field
 
 
 _KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL NOT NULL", "TEXT NOT NULL"
