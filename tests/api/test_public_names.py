@@ -88,3 +88,12 @@ def test_options_reach_their_settings():
         "radius": config.distinct_radius,
     }
     assert pf.CampaignOptions().applied_to(config) == config
+
+
+def test_public_names_need_no_optional_package():
+    missing = ("pytest", "pandas", "torch", "stable_baselines3", "onnx", "onnxruntime", "pettingzoo", "ray")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({missing!r})); from policyfuzz import *; print(fuzz)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,9 +1,7 @@
 """The checks as tests: inherit from `TargetConformance`, name a target, run pytest."""
 
 from functools import lru_cache
-from typing import ClassVar
-
-import pytest
+from typing import Any, ClassVar
 
 from policyfuzz.conformance.checks import CHECKS
 from policyfuzz.conformance.subject import Subject
@@ -21,10 +19,16 @@ class TargetConformance:
     executions: ClassVar[int] = 24  #: of each campaign that is run
     seed: ClassVar[int] = 0  #: of all episodes; one whose campaign has findings checks the most
 
-    @pytest.mark.parametrize("name", CHECKS)
-    def test(self, name: str) -> None:
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """Make `test` one test for each check."""
+        if "check" in metafunc.fixturenames:
+            metafunc.parametrize("check", CHECKS)
+
+    def test(self, check: str) -> None:
         """One of the checks."""
+        import pytest  # which only those have installed who run tests
+
         subject = _subject(self.target, self.policy, self.episodes, self.executions, self.seed)
-        why_skipped = CHECKS[name](subject)
+        why_skipped = CHECKS[check](subject)
         if why_skipped:
             pytest.skip(f"nothing to check: {why_skipped}")
