@@ -15,8 +15,8 @@ from benchmarks.versus.report import Report, write_report
 from benchmarks.versus.results import Contest
 from benchmarks.versus.targets import choose
 from benchmarks.versus.trials import Done, Plan, run_all
-from policyfuzz.cli.console import results
-from policyfuzz.cli.options import FOLDER, format_seconds
+from policyfuzz.cli.console import format_seconds, results
+from policyfuzz.cli.options import FOLDER
 
 EPILOG = """\
 \b

@@ -10,10 +10,10 @@ from policyfuzz.api.subjects import as_target as as_target
 from policyfuzz.campaign.engine import Campaign as Campaign
 from policyfuzz.campaign.events import BatchDone as BatchDone
 from policyfuzz.campaign.events import Examined as Examined
-from policyfuzz.campaign.events import Exchanged as Exchanged
 from policyfuzz.campaign.events import Started as Started
 from policyfuzz.campaign.events import Stop as Stop
 from policyfuzz.campaign.events import Stopped as Stopped
+from policyfuzz.campaign.events import Synced as Synced
 from policyfuzz.campaign.events import Waiting as Waiting
 from policyfuzz.conformance.suite import TargetConformance as TargetConformance
 from policyfuzz.core.errors import PolicyFuzzError as PolicyFuzzError

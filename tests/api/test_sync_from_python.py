@@ -27,13 +27,13 @@ def test_instance_is_resumed_by_its_name(tmp_path):
     assert result.progress.executions == 4000
 
 
-def test_callback_is_told_about_the_exchange(tmp_path):
-    told = []
+def test_callback_hears_of_every_sync(tmp_path):
+    heard = []
     run(tmp_path)
-    run(tmp_path, callbacks=told.append)
-    events = [event for event in told if type(event).__name__ == "Exchanged"]
-    assert events[0].peers == [next((tmp_path / "shared").glob("*-0")).name]
-    assert events[0].received > 0
+    run(tmp_path, callbacks=heard.append)
+    events = [event for event in heard if isinstance(event, policyfuzz.Synced)]
+    assert events[0].instances == [next((tmp_path / "shared").glob("*-0")).name]
+    assert events[0].queued > 0
 
 
 @pytest.mark.parametrize("out", ["a/b", "../mine", "/elsewhere"])

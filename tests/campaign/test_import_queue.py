@@ -1,6 +1,6 @@
 import numpy as np
 
-from policyfuzz.campaign.sync.queue import ImportQueue
+from policyfuzz.campaign.queues import ImportQueue
 from policyfuzz.search.cases import Purpose
 
 

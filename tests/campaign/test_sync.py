@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
-from policyfuzz.campaign.events import BatchDone, Event, Exchanged
+from policyfuzz.campaign.events import BatchDone, Event, Synced
+from policyfuzz.campaign.queues import import_share
 from policyfuzz.campaign.sync.files import instance_folders, read_sync_batch, sync_batch_file
-from policyfuzz.campaign.sync.queue import import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.search.strategies import STRATEGIES
@@ -52,11 +52,11 @@ class Instance:
 
     @property
     def troubles(self) -> list[str]:
-        return [text for event in self.events if isinstance(event, Exchanged) for text in event.troubles]
+        return [text for event in self.events if isinstance(event, Synced) for text in event.troubles]
 
     @property
-    def received(self) -> int:
-        return sum(event.received for event in self.events if isinstance(event, Exchanged))
+    def queued(self) -> int:
+        return sum(event.queued for event in self.events if isinstance(event, Synced))
 
 
 def cases_of(rows) -> set[tuple]:
@@ -189,10 +189,10 @@ def test_interrupt_loses_no_import_and_repeats_none(first, tmp_path):
 
     for batch in (8, 9, 13, 20, 10_000):
         second.run(9000, listener=interrupt_at(batch))
-    received = second.received
+    queued = second.queued
     campaign = CampaignReader(second.folder)
-    assert received > 100
-    assert campaign.progress().imports == received, "all that was received has been run, once"
+    assert queued > 100
+    assert campaign.progress().imports == queued, "all that was queued has been run, once"
     assert campaign.about["stop_reason"] == "max-execs"
 
 
@@ -200,9 +200,9 @@ def test_waiting_imports_are_run_when_resumed_without_an_exchange(first, tmp_pat
     second = Instance(tmp_path / "second", seed=2)
     second.run(1000)
     before = CampaignReader(second.folder).progress().imports
-    assert second.received > before
+    assert second.queued > before
     campaign = second.run(9000, is_synced=False)
-    assert campaign.progress().imports == second.received
+    assert campaign.progress().imports == second.queued
 
 
 def test_findings_without_others_are_the_same_with_and_without_exchange(tmp_path):
@@ -220,7 +220,7 @@ def test_files_of_another_instance_are_never_changed(first, tmp_path):
     before = hashes(first.folder)
     second = Instance(tmp_path / "second", seed=2)
     second.run()
-    assert second.received
+    assert second.queued
     assert hashes(first.folder) == before
 
 
@@ -237,10 +237,10 @@ def test_instance_that_fuzzes_something_else_is_skipped_and_told_once(first, tmp
     second.run()
     assert len(second.troubles) == 1
     assert second.troubles[0].startswith("first: nothing is exchanged with it: ")
-    assert second.received == 0
+    assert second.queued == 0
     third = Instance(tmp_path / "third", seed=3)
     third.run()
-    assert third.received
+    assert third.queued
     assert [text.split(":")[0] for text in third.troubles] == ["second"]
     assert complaint in third.troubles[0] or "ripple:dimensions=4" in third.troubles[0]
 
@@ -317,7 +317,7 @@ def test_instance_that_is_just_being_made_is_left_alone(first, tmp_path):
     second = Instance(tmp_path / "second", seed=2)
     second.run(1000)
     assert second.troubles == []
-    assert second.received
+    assert second.queued
 
 
 def test_page_that_promises_too_much_does_not_hold_up_the_campaign(first, tmp_path):
@@ -340,7 +340,7 @@ def test_campaign_goes_on_while_the_shared_folder_is_away(first, tmp_path, monke
     second = Instance(tmp_path / "second", seed=2)
     second.run(2000)
     assert second.troubles == [f"{tmp_path.name}: cannot be read, will try again: Stale file handle"]
-    assert second.received
+    assert second.queued
 
 
 def test_unreadable_file_of_another_instance_is_tried_again(first, tmp_path, monkeypatch):
@@ -355,7 +355,7 @@ def test_unreadable_file_of_another_instance_is_tried_again(first, tmp_path, mon
     second = Instance(tmp_path / "second", seed=2, batch_size=256)
     second.run(2000)
     assert second.troubles == ["first: skipped, will try again: Input/output error"]
-    assert second.received == len(shown(first.folder))
+    assert second.queued == len(shown(first.folder))
 
 
 def test_campaign_goes_on_when_it_cannot_show_anything(tmp_path):

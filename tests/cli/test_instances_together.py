@@ -155,7 +155,7 @@ def test_status_of_a_folder_tells_running_stopped_and_killed_apart(instance, cli
     assert "of valid, solvable inputs" in lines["failure"]
     assert summary["together"]["failure_probability"]["draws"] > rows["stopped"]["executions"] / 10
     assert "not a database" in lines["broken"]
-    assert "killed was not stopped in order: continue it with --resume" in out
+    assert "killed did not stop cleanly: continue it with --resume" in out
 
 
 @pytest.mark.slow

@@ -76,6 +76,13 @@ def test_finding_with_nan_return_reads_back(store):
     assert np.isnan(store.finding(1).episode_return)
 
 
+def test_reader_that_was_opened_before_the_stop_knows_its_reason(store):
+    with closing(CampaignReader(store.folder)) as reader:
+        assert reader.stop_reason() is None
+        store.set_stop_reason("max-execs")
+        assert reader.stop_reason() == "max-execs"
+
+
 def test_second_writer_is_refused_while_the_first_is_open(store):
     with pytest.raises(CampaignError, match="another process is writing"):
         CampaignWriter(store.folder)

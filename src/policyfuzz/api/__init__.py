@@ -1,1 +1,1 @@
-"""PolicyFuzz from Python and notebooks: fuzz, check, and what came of it."""
+"""PolicyFuzz from Python and notebooks: fuzz, check and results."""

@@ -64,7 +64,7 @@ def fuzz(
 
     The campaign goes into the folder `out`, or into one that is removed when this process ends; `resume`
     continues the one in `out`. With `sync` it goes into that folder, under the name `out` or one that is
-    free, and exchanges what it finds with the other instances there. Every callback gets every event, and
+    free, and syncs with the other instances there. Every callback gets every event, and
     may raise `Stop`. A target that fails its health check raises `UnhealthyTarget`; `force` continues anyway.
 
     The arguments from `strategy` on are the options of `policyfuzz fuzz` with these names; `CampaignOptions`

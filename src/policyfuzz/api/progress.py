@@ -17,10 +17,10 @@ _INTERVAL_SECONDS = 0.2
 
 
 def progress_text(progress: Progress) -> str:
-    """What there is to tell, in one line."""
-    said = f"{progress.findings:,} findings, {progress.distinct_findings:,} distinct"
+    """The totals that matter most, in one line."""
+    found = f"{progress.findings:,} findings, {progress.distinct_findings:,} distinct"
     errors = f", {progress.failures:,} errors" if progress.failures else ""
-    return f"{said}{errors}, {progress.executions:,} episodes, {progress.executions_per_second:,.0f}/s"
+    return f"{found}{errors}, {progress.executions:,} episodes, {progress.executions_per_second:,.0f}/s"
 
 
 @contextmanager

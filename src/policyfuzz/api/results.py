@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from math import nan
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -17,7 +16,7 @@ from policyfuzz.core.target import Target
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding, Progress
+from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding, Progress, record_of
 from policyfuzz.triage.replay import Replay, replay, replay_on
 
 #: Films larger than this are not put into a notebook, which would hold them as text.
@@ -171,9 +170,7 @@ class Result:
     @property
     def stop_reason(self) -> str | None:
         """Why it stopped: max-time, max-execs, max-findings or interrupted; None while it runs."""
-        return next(
-            (row["value"] for row in self._campaign.iterate("about", "name = ?", ("stop_reason",))), None
-        )
+        return self._campaign.stop_reason()
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -196,8 +193,8 @@ class Result:
     def history(self) -> Records[Progress]:
         """The totals after each batch."""
         rows = list(self._campaign.iterate("batches"))
-        values: Iterator[list[Any]] = ([nan if one is None else one for one in row.values()] for row in rows)
-        return Records([Progress(*row) for row in values], self._campaign.columns("batches"), rows)
+        totals_by_batch = [record_of(Progress, row) for row in rows]
+        return Records(totals_by_batch, self._campaign.columns("batches"), rows)
 
     def rows(self, status: str | None = CONFIRMED) -> list[dict[str, Any]]:
         """The findings as dictionaries; `status` may be "new" or "flaky" too, or None for all."""

@@ -1,4 +1,4 @@
-"""From whatever a user has in hand to a target."""
+"""Makes a target of anything that a user may have."""
 
 import os
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ def as_target(
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
     policy = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
-    said = {"oracle": _oracle_text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
-    options = {**(options or {}), **{name: value for name, value in said.items() if value}}
+    given = {"oracle": _oracle_text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
+    options = {**(options or {}), **{name: value for name, value in given.items() if value}}
     if isinstance(target, str):
         return _named(target, policy, options, trust, make_runner)
     if not isinstance(target, Target):

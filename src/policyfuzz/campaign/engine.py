@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
-from policyfuzz.campaign.sync.queue import ImportQueue, import_share
+from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
-from policyfuzz.campaign.tracker import Confirmations, ProgressTracker
+from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import Budget, StopReason
@@ -56,20 +56,19 @@ class Campaign:
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
     _confirmations: Confirmations = field(init=False)
-    _packing: DistinctSet = field(init=False)
+    _distinct: DistinctSet = field(init=False)
     _imports: ImportQueue = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
-    bad_diagnoses: list[Diagnosis] = field(
-        init=False, default_factory=list
-    )  #: of the health check: warnings and worse
+    #: Warnings and worse of the health check.
+    bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         config, space = self.store.config, self.target.inputs
         self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
         self._confirmations = Confirmations(len(space.dimensions))
-        self._packing = DistinctSet(config.distinct_radius, space.periods)
+        self._distinct = DistinctSet(config.distinct_radius, space.periods)
         self._imports = ImportQueue(len(space.dimensions), imports_seeds=self._fuzzer.learns)
 
     @property
@@ -129,7 +128,7 @@ class Campaign:
                 return reason or StopReason.MAX_EXECS
             try:
                 executions = self._collect(self._time_left())
-            except TimeIsUp:  # what is in flight is run again when the campaign goes on
+            except TimeIsUp:  # a resumed campaign runs again what is in flight
                 return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
             reason = reason or self.budget.limit_reached(self.progress)
@@ -145,8 +144,8 @@ class Campaign:
         """Sync with other instances when it is time to, and at the end."""
         if self.synchronizer is not None and (reason or self.synchronizer.is_due):
             with self._clock.activity("store"):
-                exchanged = self.synchronizer.sync(self._imports, self.progress, reason)
-            self._emit(exchanged)
+                synced = self.synchronizer.sync(self._imports, self.progress, reason)
+            self._emit(synced)
 
     def _next_batch(self, reason: StopReason | None) -> Cases | None:
         """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
@@ -210,25 +209,25 @@ class Campaign:
         confirmed = int(np.count_nonzero(cases.purposes == Purpose.CONFIRM))  # they come first
         verdicts = self._judge(cases[:confirmed], executions[:confirmed])
         searched, results = cases[confirmed:], executions[confirmed:]
-        told = self._fuzzer.tell(searched, results)
+        update = self._fuzzer.tell(searched, results)
         with self._clock.activity("store"):
             self._tracker.count(searched, results)
             self._tracker.count_failures(executions)
             origins = self._origins(searched)
-            findings = self._tracker.findings(searched, results, told, origins)
+            findings = self._tracker.findings(searched, results, update, origins)
             self._findings |= {finding.id: finding for finding in findings}
-            self._confirmations.add(findings, results[told.crashed].outcomes)
+            self._confirmations.add(findings, results[update.crashed].outcomes)
             found = {row: int(cases.parents[row]) for row in range(confirmed)}
-            found |= {confirmed + int(row): one.id for row, one in zip(told.crashed, findings, strict=True)}
+            found |= {confirmed + int(row): one.id for row, one in zip(update.crashed, findings, strict=True)}
             failed = [
                 one
                 for runs in (executions, replayed)
                 if runs is not None
                 for one in self._tracker.failed(cases, runs, found)
             ]
-            self._tracker.record_search(self._fuzzer, len(self._packing), len(self._confirmations))
+            self._tracker.record_search(self._fuzzer, len(self._distinct), len(self._confirmations))
             self._tracker.record_effort(self._clock.seconds, self._executor.worker_stats)
-            self.store.commit(self._record(searched, told, findings, verdicts, failed, origins))
+            self.store.commit(self._record(searched, update, findings, verdicts, failed, origins))
         self._emit(BatchDone(self.progress, findings, failed))
 
     def _judge(self, cases: Cases, executions: Executions) -> list[Verdict]:
@@ -239,7 +238,7 @@ class Campaign:
         is_distinct = np.zeros(len(judged), np.bool_)
         if confirmed:
             inputs = np.array([findings[row].input for row in confirmed])
-            is_distinct[confirmed] = self._packing.add(self.target.inputs.to_unit(inputs))
+            is_distinct[confirmed] = self._distinct.add(self.target.inputs.to_unit(inputs))
         verdicts = [(*one, bool(new)) for one, new in zip(judged, is_distinct, strict=True)]
         imported = sum(findings[row].origin is not None for row in confirmed)
         self._tracker.count_verdicts(verdicts, imported)
@@ -255,24 +254,24 @@ class Campaign:
     def _record(
         self,
         cases: Cases,
-        told: Update,
+        update: Update,
         findings: list[Finding],
         verdicts: list[Verdict],
         failed: list[FailedEpisode],
         origins: list[str | None],
     ) -> BatchRecord:
-        corpus, entries = self._fuzzer.corpus, told.entries
-        energy = corpus.column("energy")[told.measured]
+        corpus, entries = self._fuzzer.corpus, update.entries
+        energy = corpus.column("energy")[update.measured]
         return BatchRecord(
             progress=self.progress,
             findings=findings,
             verdicts=verdicts,
             failed=failed,
-            seed_inputs=cases.inputs[told.kept],
+            seed_inputs=cases.inputs[update.kept],
             seed_columns={name: corpus.column(name)[entries] for name in COLUMNS},
-            seed_origins=[origins[row] for row in told.kept.tolist()],
+            seed_origins=[origins[row] for row in update.kept.tolist()],
             first_seed=int(entries[0]) if len(entries) else 0,
-            energies=list(zip(energy.tolist(), told.measured.tolist(), strict=True)),
+            energies=list(zip(energy.tolist(), update.measured.tolist(), strict=True)),
             state=self._state(),
         )
 
@@ -299,7 +298,7 @@ class Campaign:
         self._findings = {finding.id: finding for finding in findings if finding.status == NEW}
         distinct = [finding.input for finding in findings if finding.is_distinct]
         if distinct:
-            self._packing.add(self.target.inputs.to_unit(np.array(distinct)))
+            self._distinct.add(self.target.inputs.to_unit(np.array(distinct)))
         for number in range(int(state["in_flight"][0])):
             self._submit(Cases.from_state(state, f"in_flight{number}."))
 

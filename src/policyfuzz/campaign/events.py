@@ -36,13 +36,13 @@ class BatchDone:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
-    """The instances have exchanged cases."""
+class Synced:
+    """The campaign has synced with other instances."""
 
-    peers: list[str]  #: names of the instances that it exchanges with
-    shown: int  #: cases of this campaign that they can take from now on
-    received: int  #: cases of theirs that wait to be run here
-    left_out: int  #: older cases for which there was no room
+    instances: list[str]  #: names of the others
+    written: int  #: cases of this campaign that the others can now read
+    queued: int  #: cases of the others that now wait to be run here
+    dropped: int  #: older cases of the others for which there was no room
     troubles: list[str]  #: what is wrong with some instances, each reported once
 
 
@@ -64,7 +64,7 @@ class Stopped:
     progress: Progress
 
 
-Event = Started | Examined | BatchDone | Exchanged | Waiting | Stopped
+Event = Started | Examined | BatchDone | Synced | Waiting | Stopped
 Listener = Callable[[Event], None]
 
 

@@ -105,14 +105,14 @@ def _errors(executions: Executions) -> Diagnosis:
     message = f"{share:.1%} of {count} random episodes end in an error, such as: {first.summary}"
     level = Level.UNHEALTHY if share > _UNHEALTHY_ERROR_SHARE else Level.WARNING
     hints = {
-        STATE: "the environment does not start where it is told to; choose another way with --input seed",
+        STATE: "the environment does not start in the state it is given; vary only its seed: --input seed",
         ENDLESS: "say how many steps an episode has at most: --horizon N",
         HUNG: "if the environment is only slow, be more patient: --timeout of workers, or within a process"
         " gym:ENVIRONMENT:patience=SECONDS",
         NUMBERS: "look for a division by zero, or steps that diverge, in the environment;"
         " where observations are infinite on purpose: gym:ENVIRONMENT:infinite=yes",
     }
-    return Diagnosis("errors", level, message, hints.get(first.kind, "mend the environment"))
+    return Diagnosis("errors", level, message, hints.get(first.kind, "fix the environment"))
 
 
 def _finite(executions: Executions) -> Diagnosis:
@@ -164,7 +164,7 @@ def _oracle(executions: Executions) -> Diagnosis:
 def _return_varies(executions: Executions) -> Diagnosis:
     returns = executions.returns[np.isfinite(executions.returns)]
     if len(returns) == 0:
-        return Diagnosis("return", Level.WARNING, "no episode has a finite return", "mend the numbers first")
+        return Diagnosis("return", Level.WARNING, "no episode has a finite return", "fix the numbers first")
     if len(returns) < 2 or np.ptp(returns) > 1e-9 * max(1.0, float(np.abs(returns).max())):
         return Diagnosis("return", Level.GOOD, f"returns from {returns.min():.4g} to {returns.max():.4g}")
     return Diagnosis(

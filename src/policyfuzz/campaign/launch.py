@@ -1,4 +1,4 @@
-"""The front door: starts or resumes a campaign in its folder, runs it, and says what came of it."""
+"""The front door: starts or resumes a campaign in its folder, runs it, and returns its totals."""
 
 import re
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def launch(
     """Run a campaign on `target` until its `budget` is spent or a listener stops it.
 
     A new campaign goes into `folder`, by default campaigns/TARGET-N. With `sync` it goes into that folder,
-    by default as TARGET-STRATEGY-SEED, and exchanges cases with the other instances there. `resume`
+    by default as TARGET-STRATEGY-SEED, and syncs with the other instances there. `resume`
     continues the campaign in `folder`; `stored_policy` says beforehand which policy to load the target with.
     `policy` is that URI, for targets that do not know their own. `make_executor` gives what runs the batches,
     and `make_runner` what runs the few episodes of further health checks.
@@ -181,7 +181,7 @@ def _start_instance(
     try:
         return _start(target, policy, folder, replace(options, seed=seed))
     except BaseException:
-        with suppress(OSError):  # it is not empty, so somebody uses it
+        with suppress(OSError):  # not empty: another process uses it
             folder.rmdir()
         raise
 
@@ -254,6 +254,6 @@ def _check_sync_folder(sync: Path) -> None:
 def _used_seeds(sync: Path) -> set[int]:
     seeds = set()
     for folder in instance_folders(sync):
-        with suppress(DamagedFile, OSError):  # the exchange tells what is wrong with it
+        with suppress(DamagedFile, OSError):  # syncing reports what is wrong with it
             seeds.add(InstanceInfo.read(folder).settings().seed)
     return seeds

@@ -1,4 +1,4 @@
-"""policyfuzz check: look at a target before fuzzing it."""
+"""policyfuzz check: examines a target before it is fuzzed."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_workers
+from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import InputSpace
@@ -18,7 +19,7 @@ EPILOG = """\
 Examples:
   policyfuzz check acasxu
   policyfuzz check gym:LunarLander-v3 --policy sb3:ppo.zip --trust   what is varied? what is a crash?
-  policyfuzz check my_module:make_target --thorough   does it keep to all that a target must?
+  policyfuzz check my_module:make_target --thorough   does it keep every promise of a target?
   policyfuzz check gym:MyEnv-v0 --policy py:act.py:act -j 1   an environment that may crash or hang"""
 
 
@@ -28,7 +29,7 @@ Examples:
 @click.option(
     "--episodes", type=int, help="Random episodes to run.  [default: 1000, fewer if they take over 20 s]"
 )
-@click.option("-s", "--seed", default=0, show_default=True, help="Of the random episodes.")
+@click.option("-s", "--seed", default=0, show_default=True, help="Seed of the random episodes.")
 @click.option("--thorough", is_flag=True, help="Also run the conformance checks, short campaigns included.")
 @as_json
 def command(
@@ -45,7 +46,6 @@ def command(
     """
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
-    from policyfuzz.core.errors import UsageError
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
@@ -65,8 +65,8 @@ def command(
     code = 3 if is_unhealthy(diagnoses) else 0
     if is_json:
         report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-        said = {"target": loaded.name, "healthy": code == 0, "notes": list(loaded.notes)}
-        print_json(said | {"diagnoses": report})
+        values = {"target": loaded.name, "healthy": code == 0, "notes": list(loaded.notes)}
+        print_json(values | {"diagnoses": report})
         return code
     click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
     for note in loaded.notes:

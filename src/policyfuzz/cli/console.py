@@ -1,4 +1,4 @@
-"""Where the command line talks and answers: stderr is talk, stdout is results."""
+"""How the command line prints: stderr is talk, stdout is results."""
 
 import json
 import math
@@ -11,19 +11,19 @@ from rich.console import Console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: Columns to use where there is no terminal whose width could be asked for.
+#: Columns of results that do not go to a terminal.
 _PIPE_WIDTH = 120
 
 
 class _Talk(Console):
-    """Falls silent when nobody listens any more: a campaign goes on without its log."""
+    """Falls silent when its pipe is closed: a campaign continues without its log."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
 class _Results(Console):
-    """Leaves it to the command line what a closed pipe means."""
+    """Lets the command line decide what a closed pipe means."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def progress_bar() -> "Progress":
-    """A progress bar for work of several seconds; it shows on a terminal only."""
+    """A progress bar for work of several seconds, shown on terminals only."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     return Progress(
@@ -66,3 +66,18 @@ def progress_bar() -> "Progress":
         transient=True,
         disable=not sys.stderr.isatty(),
     )
+
+
+def format_rate(per_second: float) -> str:
+    """`per_second` for a reader: 12,021/s, 0.6/s."""
+    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+
+
+def format_seconds(seconds: float) -> str:
+    """`seconds` for a reader: 4.2 s, 3 min 20 s, 2 h 05 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    return f"{minutes // 60} h {minutes % 60:02} min"

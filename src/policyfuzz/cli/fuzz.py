@@ -30,7 +30,7 @@ Examples:
   policyfuzz fuzz acasxu --strategy random --max-execs 100000 --seed 7 --json
   policyfuzz fuzz acasxu --policy acasxu:networks/ -o campaigns/mine --max-findings 10
   policyfuzz fuzz acasxu -o campaigns/mine --resume --max-time 1h
-  policyfuzz fuzz acasxu --sync shared --max-time 1h      as often as there are cores or machines
+  policyfuzz fuzz acasxu --sync shared --max-time 1h      once per core or machine
   policyfuzz fuzz bipedal -j 8 --timeout 30s --max-time 1h
   policyfuzz fuzz bipedal --executor ray:auto --max-time 12h
 
@@ -44,7 +44,7 @@ the number of workers."""
 @asks_for_target
 @campaign_options("strategy")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
-@click.option("--max-execs", type=int, help="Stop after this many episodes, all of them counted.")
+@click.option("--max-execs", type=int, help="Stop after this many episodes, second runs included.")
 @click.option("--max-findings", type=int, help="Stop once at least this many findings are confirmed.")
 @asks_for_workers
 @campaign_options("seed")
@@ -53,8 +53,8 @@ the number of workers."""
     "--sync",
     metavar="DIR",
     type=FOLDER,
-    help="Exchange with other instances in DIR; this one goes there, by default as DIR/TARGET-STRATEGY-SEED"
-    " with a seed that is free.",
+    help="Sync with other instances in DIR. The campaign goes there, by default as DIR/TARGET-STRATEGY-SEED"
+    " with the first free seed.",
 )
 @click.option("--resume", is_flag=True, help="Continue the campaign in the folder given by -o.")
 @click.option(
@@ -65,7 +65,7 @@ the number of workers."""
     help="Live screen, a line every few seconds, or nothing; all on stderr.",
 )
 @as_json
-@click.option("--force", is_flag=True, help="Go on although the health check failed.")
+@click.option("--force", is_flag=True, help="Search even if the health check fails.")
 @campaign_options(
     "batch", "window", "samples", "sensitivity", "quantile", "tau", "gamma", "components", "radius"
 )
@@ -115,7 +115,7 @@ def command(
             force=force,
         )
     if launched.reason is StopReason.UNHEALTHY:
-        if ui != "plain":  # which has printed them already
+        if ui != "plain":  # plain lines have said so already
             for diagnosis in launched.bad_diagnoses:
                 click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
                 click.echo(f"  hint: {diagnosis.hint}", err=True)

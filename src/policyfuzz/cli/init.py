@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 from policyfuzz.cli.options import FOLDER, trust
+from policyfuzz.core.errors import UsageError
 
 EPILOG = """\
 \b
 Examples:
   policyfuzz init                                   a simulator of your own, in some thirty lines
   policyfuzz init gym:CartPole-v1 --policy sb3:ppo.zip --trust
-  policyfuzz init gym:my_env.py:MyEnv -o cart.py    input, bounds and oracle that were found out"""
+  policyfuzz init gym:my_env.py:MyEnv -o cart.py    with detected input, bounds and oracle"""
 
 
 @click.command(epilog=EPILOG)
@@ -21,27 +22,25 @@ Examples:
     "policies",
     metavar="URI",
     multiple=True,
-    help="The policy to test, or one for each agent; without it, one to be written.",
+    help="The policy to test, or one for each agent.  [default: a stub for you to fill in]",
 )
 @trust
 @click.option(
     "-o", "--out", type=FOLDER, default="my_target.py", show_default=True, help="The file to write."
 )
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Path, force: bool) -> None:
     """Write a commented target file that runs, to be changed.
 
     Without TARGET it holds a small simulator, to be replaced by yours. For an environment such as
-    gym:CartPole-v1 it holds what was found out about it: what is varied, from where to where, and what
-    counts as a crash.
+    gym:CartPole-v1 it holds what PolicyFuzz detected: what is varied, its bounds, and what counts as a
+    crash.
     """
     from policyfuzz.cli.target_file import environment_file, own_simulator
 
     _check_out(out, force)
     policy = ";".join(policies) or None
     if target is None and policy is not None:
-        from policyfuzz.core.errors import UsageError
-
         raise UsageError(
             "a policy was given, and no environment", "name it: policyfuzz init gym:NAME --policy URI"
         )
@@ -59,19 +58,14 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
 
 
 def _check_out(out: Path, force: bool) -> None:
-    from policyfuzz.core.errors import UsageError
-
     if out.suffix != ".py":
         raise UsageError(f"cannot write a target into {out.name!r}", "name a file that ends in .py")
     if out.exists() and not force:
-        raise UsageError(
-            f"there is a file {out} already", "choose another with -o, or overwrite it by --force"
-        )
+        raise UsageError(f"{out} already exists", "choose another with -o, or overwrite it with --force")
 
 
 def _check_target(target: str) -> None:
     """Refuse what needs no file, or is one."""
-    from policyfuzz.core.errors import UsageError
     from policyfuzz.core.target import split_options
     from policyfuzz.targets.registry import ADAPTERS
 
@@ -84,8 +78,6 @@ def _check_target(target: str) -> None:
 
 
 def _write(out: Path, text: str) -> None:
-    from policyfuzz.core.errors import UsageError
-
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

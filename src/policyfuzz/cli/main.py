@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from policyfuzz.core.errors import PolicyFuzzError
+from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
 
 #: Verb to what it does; its module is imported only when the verb is used.
 VERBS = {
@@ -54,8 +54,6 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from policyfuzz.core.errors import UsageError, unknown_name
-
             if args[0] == "bench":
                 raise UsageError(
                     "unknown command 'bench': benchmarks are not part of the installed package",

@@ -1,4 +1,4 @@
-"""Option types that several verbs share."""
+"""Options that several verbs share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 import click
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.core.settings import CampaignOptions, seconds_of
 
 if TYPE_CHECKING:
     from policyfuzz.core.target import MakeRunner, Target
@@ -21,8 +21,6 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from policyfuzz.core.settings import seconds_of
-
         try:
             return seconds_of(str(value)) or 0.0
         except UsageError:
@@ -41,7 +39,7 @@ trust = click.option(
 
 
 def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` the options that say who runs episodes, as one `executor`."""
+    """Give `command` the options that choose what runs episodes, as one `executor`."""
 
     @wraps(command)
     def asked(workers: int | None, executor: str | None, timeout: float | None, **rest: Any) -> int:
@@ -51,7 +49,10 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
 
     decorators = (
         click.option(
-            "-j", "--workers", type=int, help="Worker processes.  [default: none, one process does it all]"
+            "-j",
+            "--workers",
+            type=int,
+            help="Worker processes.  [default: none, episodes run in this process]",
         ),
         click.option(
             "--executor",
@@ -59,7 +60,9 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
             help="Runs episodes: inline, processes or ray[:ADDRESS].  [default: inline, with -j processes]",
         ),
         click.option(
-            "--timeout", type=DURATION, help="For one episode in a worker; longer is hung.  [default: 5m]"
+            "--timeout",
+            type=DURATION,
+            help="Time limit of an episode in a worker; beyond it, it is hung.  [default: 5m]",
         ),
     )
     for decorate in reversed(decorators):
@@ -69,7 +72,7 @@ def asks_for_workers(command: Callable[..., int]) -> Callable[..., int]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The target that was asked for on a command line."""
+    """The target that a command line names."""
 
     name: str
     policy: str | None
@@ -86,7 +89,7 @@ class Request:
 
 
 def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command` an argument TARGET and the options that say more about it, as one `request`."""
+    """Give `command` the argument TARGET and the options of a target, as one `request`."""
 
     @wraps(command)
     def asked(
@@ -101,12 +104,12 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         from policyfuzz.core.target import joined, split_options
 
         base, options = split_options(target)
-        said = {
+        given = {
             "oracle": oracle,
             "input": ";".join(inputs),
             "horizon": "" if horizon is None else str(horizon),
         }
-        options |= {name: value for name, value in said.items() if value}
+        options |= {name: value for name, value in given.items() if value}
         return command(request=Request(joined(base, options), ";".join(policies) or None, trust), **rest)
 
     decorators = (
@@ -117,7 +120,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             metavar="URI",
             multiple=True,
             help="The policy to test: sb3:model.zip, onnx:FILE, torchscript:FILE, npz:FILE, py:FILE.py:NAME,"
-            " or what the target takes, e.g. acasxu:DIR.  [default: the one that is shipped, if any]",
+            " or what the target takes, e.g. acasxu:DIR.  [default: the shipped one, if any]",
         ),
         click.option(
             "--oracle", metavar="TEXT", help="What counts as a crash, e.g. 'terminated | return<100'."
@@ -129,7 +132,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             multiple=True,
             help="What is varied: NAME=LOW..HIGH, NAME=VALUE, seed, or a .toml or .py file.",
         ),
-        click.option("--horizon", type=int, help="Steps of an episode at most."),
+        click.option("--horizon", type=int, help="Maximum number of steps of an episode."),
         trust,
     )
     for decorate in reversed(decorators):
@@ -150,18 +153,3 @@ def campaign_options(*names: str) -> Callable[[Callable[..., int]], Callable[...
         return command
 
     return decorate
-
-
-def format_rate(per_second: float) -> str:
-    """`per_second` for a reader: 12,021/s, 0.6/s."""
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
-
-
-def format_seconds(seconds: float) -> str:
-    """`seconds` for a reader: 4.2 s, 3 min 20 s, 2 h 05 min."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
-    return f"{minutes // 60} h {minutes % 60:02} min"

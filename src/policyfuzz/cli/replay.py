@@ -35,7 +35,9 @@ Exit code 1 if it crashes, 0 if it does not."""
 @click.option(
     "--error", "is_error", is_flag=True, help="FINDING is the number of an error, see show --errors."
 )
-@click.option("--timeout", type=DURATION, help="For an error that hangs or kills its worker.  [default: 5m]")
+@click.option(
+    "--timeout", type=DURATION, help="Time limit for an error that hangs or kills its worker.  [default: 5m]"
+)
 @click.option("--no-picture", is_flag=True, help="Neither draw nor film.")
 @as_json
 def command(
@@ -76,7 +78,7 @@ def command(
         try:
             if not no_picture:
                 _show(result, folder / "findings" / name, png, film, written, status.update)
-        finally:  # the verdict is told whether or not it could be shown
+        finally:  # the verdict is printed even if drawing fails
             status.stop()
             if is_json:
                 print_json(_as_dictionary(result) | {what: str(path) for what, path in written.items()})
@@ -93,7 +95,7 @@ def _replay_error(
     timeout: float | None,
     is_json: bool,
 ) -> int:
-    """Run an episode again that could not be run, and say what comes of it now."""
+    """Run an episode again that could not be run, and print how it ends now."""
     from policyfuzz.cli.console import print_json
     from policyfuzz.execution.executor import TIMEOUT
     from policyfuzz.triage.replay import replay_failed
@@ -144,7 +146,7 @@ def _show(
     written: dict[str, Path],
     say: Callable[[str], None],
 ) -> None:
-    """Draw and film; `written` tells what has been made, and where."""
+    """Draw and film; adds the files to `written`, by what they are."""
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import best_format, can_film, film_replay
 

@@ -15,9 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Exchanged, Listener, Started, Waiting
-from policyfuzz.cli.console import talk
-from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Synced, Waiting
+from policyfuzz.cli.console import format_rate, format_seconds, talk
 from policyfuzz.cli.summary import failures_text, workers_text
 from policyfuzz.core.settings import Budget, CampaignConfig
 from policyfuzz.core.target import Diagnosis, Level
@@ -74,7 +73,7 @@ class PlainLines:
             for diagnosis in event.diagnoses:
                 if diagnosis.level is not Level.GOOD:
                     self._print(f"{diagnosis.level}: {diagnosis.message}; {diagnosis.hint}")
-        elif isinstance(event, Exchanged):
+        elif isinstance(event, Synced):
             for trouble in event.troubles:
                 self._print(f"instance {trouble}")
         elif isinstance(event, BatchDone) and time.monotonic() - self._last >= _PLAIN_INTERVAL_SECONDS:
@@ -104,7 +103,7 @@ class Screen:
         self._config = CampaignConfig("")
         self._budget = Budget()
         self._folder = ""
-        self._peers: int | None = None  #: other instances, None without an exchange
+        self._other_instances: int | None = None  #: None without --sync
         self._diagnoses: list[Diagnosis] = []
         self._latest: Finding | None = None
         self._drawn_at = 0.0
@@ -131,8 +130,8 @@ class Screen:
             self._live.update(Panel(Text(str(event)), title=self._title()), refresh=True)
         elif isinstance(event, Examined):
             self._diagnoses = event.diagnoses
-        elif isinstance(event, Exchanged):
-            self._peers = len(event.peers)
+        elif isinstance(event, Synced):
+            self._other_instances = len(event.instances)
             for trouble in event.troubles:  # stays above the screen
                 self._live.console.print(f"instance {trouble}", soft_wrap=True)
         elif isinstance(event, BatchDone):
@@ -166,8 +165,8 @@ class Screen:
 
     def _title(self) -> Text:
         config = self._config
-        said = f" {config.target} · {config.strategy} · seed {config.seed}"
-        return Text.assemble(("policyfuzz", "bold"), said)  # names may look like markup
+        text = f" {config.target} · {config.strategy} · seed {config.seed}"
+        return Text.assemble(("policyfuzz", "bold"), text)  # names may look like markup
 
     def _results(self, progress: Progress) -> RenderableType:
         grid = _grid()
@@ -194,8 +193,10 @@ class Screen:
         grid.add_row("episodes", f"{progress.executions:,}")
         grid.add_row("speed", f"{format_rate(self._speed(progress))} episodes")
         grid.add_row("workers", workers_text(progress, is_live=True))
-        if self._peers is not None:
-            grid.add_row("instances", f"{self._peers} others, {progress.imported_findings:,} findings taken")
+        if self._other_instances is not None:
+            grid.add_row(
+                "instances", f"{self._other_instances} others, {progress.imported_findings:,} findings taken"
+            )
         share = self._budget.share_spent(progress)
         grid.add_row("budget", "until Ctrl-C" if share is None else ProgressBar(1.0, share, width=24))
         grid.add_row("folder", Text(self._folder, overflow="ellipsis", no_wrap=True))

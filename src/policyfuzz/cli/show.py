@@ -8,8 +8,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.cli.console import print_json, results
-from policyfuzz.cli.options import FOLDER, as_json, format_seconds
+from policyfuzz.cli.console import format_seconds, print_json, results
+from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, replay_command
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding

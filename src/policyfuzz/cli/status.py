@@ -9,8 +9,8 @@ import click
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from policyfuzz.cli.console import print_json, results
-from policyfuzz.cli.options import FOLDER, as_json, format_rate, format_seconds
+from policyfuzz.cli.console import format_rate, format_seconds, print_json, results
+from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import print_summary
 from policyfuzz.report.instances import (
     DAMAGED,
@@ -72,7 +72,7 @@ def command(folder: Path, is_json: bool) -> None:
 
 def _print_campaign(campaign: CampaignReader, is_json: bool) -> None:
     is_running, progress = is_being_written(campaign.folder), campaign.progress()
-    stop_reason = campaign.about.get("stop_reason")
+    stop_reason = campaign.stop_reason()
     shown_reason = None if is_running else stop_reason
     if is_json:
         print_json(totals(campaign, progress, shown_reason) | {"running": is_running})
@@ -81,9 +81,7 @@ def _print_campaign(campaign: CampaignReader, is_json: bool) -> None:
     if is_running:
         console.print("running", style="bold green")
     elif stop_reason is None:
-        console.print(
-            "not running, and it was not stopped in order: continue it with --resume", style="yellow"
-        )
+        console.print("not running, did not stop cleanly: continue it with --resume", style="yellow")
     print_summary(console, campaign, progress, shown_reason)
 
 
@@ -104,7 +102,7 @@ def _print_instances(console: Console, folder: Path) -> None:
             console.print(f"{row.name}: {row.state}: {row.problem}", style=_STYLES.get(row.state))
     for one in instances:
         if one.state == KILLED:
-            console.print(f"{one.name} was not stopped in order: continue it with --resume", style="yellow")
+            console.print(f"{one.name} did not stop cleanly: continue it with --resume", style="yellow")
     if len({one.config.target for one in instances}) == 1:
         console.print(f"target {instances[0].config.target}")
     if instances and total.failure_probability is not None:

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policyfuzz.cli.options import format_rate, format_seconds
+from policyfuzz.cli.console import format_rate, format_seconds
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress

@@ -1,4 +1,4 @@
-"""The text of a target file: for a simulator of the user's own, or for an environment that has a name."""
+"""The text of a target file: with a simulator to replace, or for an environment that has a name."""
 
 import json
 from collections.abc import Iterator
@@ -19,30 +19,30 @@ _COMMENT: dict[str, Any] = {"width": 100, "initial_indent": "# ", "subsequent_in
 _SPELT_OUT = ("oracle", "input", "horizon")
 
 _ENVIRONMENT = '''\
-"""A target: an environment with what was found out about it, to be changed as you like."""
+"""A target: an environment, and what PolicyFuzz detected about it. Change it as you like."""
 
 {imports}
 
-# Arguments of the environment, wrappers and so on stand behind a colon: "{kind}:NAME:env.ARGUMENT=VALUE"
+# Arguments of the environment, wrappers and so on follow after a colon: "{kind}:NAME:env.ARGUMENT=VALUE"
 ENVIRONMENT = {environment}
 
 {label}
-# A pair is from where to where, and one value fixes it; what is left out is as it was found.
+# A pair gives the bounds, one value fixes it; what you leave out stays as detected.
 {input}
 
 # What counts as a crash; | is or, & is and: "terminated | return < 100"
 ORACLE = {oracle}
 
-# Steps of an episode at most.
+# Maximum number of steps of an episode.
 HORIZON = {horizon}
 
 {policy}
-# True: files that can run code while they are loaded may do so (sb3 zips, pickles).
+# True: load files that can run code while they are loaded (sb3 zips, pickles).
 TRUST = {trust}
 
 
 def make_target(policy=POLICY):
-    """All of it together; `policyfuzz` calls this, with what --policy names if it is given."""
+    """The target. `policyfuzz` calls this, with the URI of --policy if it is given."""
     return pf.as_target(ENVIRONMENT, policy, oracle=ORACLE, input=INPUT, horizon=HORIZON, trust=TRUST)
 '''
 
@@ -79,7 +79,7 @@ def environment_file(name: str, policy: str | None, trust: bool) -> str:
         imports=("import numpy as np\n" if "np." in written else "") + "import policyfuzz as pf",
         label=fill(f"What is varied: {notes.get('input', 'the start of an episode')}", **_COMMENT),
         input="\n".join(_input_lines(target, options.get("input"))),
-        # an oracle as text has no comma in it, and the reason for it stands behind one
+        # the text of an oracle has no comma, and the reason for it follows after one
         oracle=json.dumps(notes["oracle"].partition(",")[0]),
         horizon=target.horizon,
         policy=written,
@@ -98,7 +98,7 @@ def _input_lines(target: Target, given: str | None) -> Iterator[str]:
 
 
 def _entry(dimension: Dimension) -> str:
-    """One line of a dictionary; a comment where there is nothing to be said but what it is."""
+    """One line of a dictionary; commented out if leaving it out means the same."""
     name = json.dumps(dimension.name)
     if isinstance(dimension, Choice):
         options = ", ".join(dimension.options)

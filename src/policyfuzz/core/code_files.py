@@ -23,7 +23,7 @@ class Source:
 
     thing: Any  #: a function, a class, or an object
     place: str  #: MODULE:NAME, or the absolute path of FILE.py:NAME
-    contents: tuple[bytes, ...]  #: of the files it stands in; what these import does not count
+    contents: tuple[bytes, ...]  #: of the files it is written in, without what these import
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class _Request:
 
     place: str
     what: str  #: "policy", "target"
-    scheme: str  #: what stands before the place on a command line
+    scheme: str  #: prefix of the place on a command line
     failure: type[PolicyFuzzError]  #: what to raise if it cannot be loaded
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ def load_file(path: Path, what: str) -> ModuleType:
 
 
 def code_digest(places: Iterable[str]) -> str:
-    """SHA-256 of the user's files that `places` (MODULE:NAME, FILE.py:NAME, FILE.py) stand in; "" for none.
+    """SHA-256 of the user's files that `places` (MODULE:NAME, FILE.py:NAME, FILE.py) are in; "" for none.
 
     What these files import does not count, nor do modules that are not a file.
     """
@@ -109,7 +109,7 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise request.failure(f"no file {str(path)!r} for {request}", hint)
     content = path.read_bytes()
-    # its own name might be that of an installed module; what was edited meanwhile is another module
+    # its own name may be that of an installed module; an edited file is another module
     name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name], content
@@ -119,7 +119,7 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look their module up
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # what lies beside the file can be imported, now and later
+        sys.path.insert(0, str(path.parent))  # files beside it can be imported, now and later
     try:
         with _explained_errors(request):
             # not by its loader, whose cache may be older than the bytes that are hashed
@@ -170,7 +170,7 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
 
 @contextmanager
 def _explained_errors(request: _Request) -> Iterator[None]:
-    """Say which line of the user's it was that failed."""
+    """Name the line of the user's code that failed."""
     kind = TargetCodeError if request.failure is UsageError else request.failure
     try:
         yield
@@ -179,7 +179,7 @@ def _explained_errors(request: _Request) -> Iterator[None]:
     except SystemExit as error:
         raise kind(
             f"cannot load {request}: it ends the program while it is imported",
-            "put what is to be run as a script under: if __name__ == '__main__':",
+            "put the code of a script under: if __name__ == '__main__':",
         ) from error
     except SyntaxError as error:
         raise kind(f"cannot load {request}: {error.msg} ({error.filename}:{error.lineno})", "") from error

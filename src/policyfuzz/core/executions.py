@@ -35,7 +35,7 @@ class Executions:
 
     returns: NDArray[np.float64]  #: (n,)
     lengths: NDArray[np.int64]  #: (n,) states seen, the initial one included
-    states: NDArray[np.float64]  #: (n, t, k) state sequences, zero behind their end
+    states: NDArray[np.float64]  #: (n, t, k) state sequences, zero after their end
     verdicts: Verdicts
     errors: Mapping[int, EpisodeError] = field(default_factory=dict)  #: row to why it could not be run
 
@@ -143,7 +143,7 @@ def concatenate(parts: Sequence[Executions]) -> Executions:
 
 
 def _stacked(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Sequences (m, t, k) of any lengths and widths one after another, zero behind their end.
+    """Sequences (m, t, k) of any lengths and widths one after another, zero after their end.
 
     Time lies first in memory, as a rollout leaves it, so that sums over the result round the same whether
     the episodes were run at once or in pieces.

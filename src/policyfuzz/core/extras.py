@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, and asked for by name where they are missing."""
+"""Optional packages: imported where they are used; the error for a missing one says how to install it."""
 
 import importlib
 import sys
@@ -6,7 +6,7 @@ from typing import Any
 
 from policyfuzz.core.errors import MissingExtra
 
-#: The last Python that the package of an extra is published for, where that is not the newest.
+#: The last Python that the package of an extra supports, if that is not the newest.
 _NEWEST_PYTHON = {"metadrive": (3, 11), "carla": (3, 12)}
 
 
@@ -17,7 +17,7 @@ def load(module: str, extra: str) -> Any:
     except ModuleNotFoundError as error:
         package = module.split(".")[0]
         if error.name is None or error.name.split(".")[0] != package:
-            raise  # the package is there, and something that it needs is not
+            raise  # the package is installed, and something that it needs is not
         raise MissingExtra(package, install_hint(extra)) from error
 
 

@@ -68,7 +68,7 @@ class Policy(Protocol):
 class EpisodeError:
     """Why an episode could not be run to its end: a fault of the environment, not of the policy."""
 
-    #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end; HUNG: no answer; STATE: not the start it was told;
+    #: RAISED: an exception; NUMBERS: NaN; ENDLESS: no end; HUNG: no answer; STATE: another start than given;
     #: CRASHED: it killed the process that it ran in.
     kind: str
     step: int  #: at which it happened, 0 for the reset

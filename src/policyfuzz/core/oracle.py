@@ -16,7 +16,7 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Trajectories:
-    """What an oracle may look at: n episodes of at most t states, padded behind their end."""
+    """What an oracle may look at: n episodes of at most t states, padded after their end."""
 
     signals: NDArray[np.float64]  #: (n, t, s)
     names: tuple[str, ...]  #: of the s signals
@@ -50,7 +50,7 @@ class Verdicts:
 
     kinds: NDArray[np.int64]  #: (n,) position in `Oracle.kinds`, NONE where there is no crash
     steps: NDArray[np.int64]  #: (n,) first step of the crash, NONE where there is none
-    #: (n,) how far each episode stayed from a crash, in the units of the oracle; NaN where it cannot tell
+    #: (n,) how far each episode stayed from a crash, in the units of the oracle; NaN where it does not know
     margins: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Oracle(Protocol):
 
 
 class Composable:
-    """Gives an oracle `|` (whichever fires first) and `&` (both fire)."""
+    """Gives an oracle `|` (the first one to fire) and `&` (both fire)."""
 
     def __or__(self: Oracle, other: Oracle) -> "AnyOf":
         return AnyOf(self, other)

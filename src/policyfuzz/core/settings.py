@@ -101,7 +101,7 @@ class CampaignConfig:
         """What differs, with both values, for a reader."""
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
-            del mine["policy"]  # the same policy, wherever it lies
+            del mine["policy"]  # the same policy, only its file may have moved
         changed = [name for name in mine if mine[name] != theirs[name]]
         return [
             "the files that the target is written in have changed"
@@ -123,7 +123,7 @@ class CampaignOptions:
     strategy: str | None = _option(
         "strategy", "How to search: portfolio (default), mdpfuzz, reward or random."
     )
-    seed: int | None = _option("seed", "Of all randomness of the search.  [default: 0]")
+    seed: int | None = _option("seed", "Seed of all randomness of the search.  [default: 0]")
     batch: int | None = _option("batch_size", "Episodes per batch.  [default: the target's]")
     window: int | None = _option("window", "Batches in flight; more for many workers.  [default: 2]")
     samples: int | None = _option(

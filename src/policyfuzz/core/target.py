@@ -1,4 +1,4 @@
-"""What is fuzzed: data plus factories, so that every worker can build its own; and its name."""
+"""What is fuzzed: data plus factories, so that every worker can build its own; options in its name."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,14 +37,14 @@ class Target:
     policy_uri: str | None = None  #: loads the same policy from any folder; None for the target's own
     policy_sha256: str = ""  #: of the policy's content; a campaign is resumed only with the same one
     code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
-    #: (n, d) -> (n,) True where a perfect policy would not crash; None where that is not known.
+    #: (n, d) -> (n,) True where a perfect policy would not crash; None if that is not known.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     max_workers: int | None = None  #: that may run it at the same time, None for any number
-    film_steps_per_second: int = 20  #: where the simulator renders
-    film_simulator: Callable[[], Simulator] | None = None  #: renders, where `simulator` should not
+    film_steps_per_second: int = 20  #: if the simulator renders
+    film_simulator: Callable[[], Simulator] | None = None  #: renders, if `simulator` should not
     notes: tuple[str, ...] = ()  #: what was detected or chosen for the user; `check` prints it
     #: Looks at random episodes that could be run, and runs some more, for `check` and for campaigns.
     further_checks: Callable[[Executions, MakeRunner], list["Diagnosis"]] | None = None
@@ -121,14 +121,14 @@ class Diagnosis:
 
 #: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.
 IN_MEMORY = "python"
-#: Where options begin behind a name that may have colons of its own, and where the next one begins.
-_FIRST, _NEXT = re.compile(r":(?=[A-Za-z_][\w.]*=)"), re.compile(r",(?=[A-Za-z_][\w.]*=)")
+#: What separates options from the name, which may hold colons itself, and from each other.
+_BEFORE_OPTIONS, _BETWEEN_OPTIONS = re.compile(r":(?=[A-Za-z_][\w.]*=)"), re.compile(r",(?=[A-Za-z_][\w.]*=)")
 
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:
     """The name without its options, and the options."""
-    base, *rest = _FIRST.split(name, maxsplit=1)
-    items = _NEXT.split(rest[0]) if rest else []
+    base, *rest = _BEFORE_OPTIONS.split(name, maxsplit=1)
+    items = _BETWEEN_OPTIONS.split(rest[0]) if rest else []
     options = dict(item.split("=", 1) for item in items)
     if len(options) < len(items):
         raise UsageError(f"target {name!r} gives an option twice")
@@ -136,16 +136,16 @@ def split_options(name: str) -> tuple[str, dict[str, str]]:
 
 
 def joined(base: str, options: Mapping[str, str]) -> str:
-    """The name `base` with `options`, in an order of their own."""
+    """The name `base` with `options`, sorted."""
     for key, value in options.items():
-        if _NEXT.search(value):
+        if _BETWEEN_OPTIONS.search(value):
             raise UsageError(f"{key} is {value!r}, which looks like two options", "rename the file, or use ;")
     text = ",".join(f"{key}={value}" for key, value in sorted(options.items()))
     return f"{base}:{text}" if text else base
 
 
 def check_options(base: str, options: Mapping[str, str], known: Collection[str]) -> None:
-    """Refuse an option that is not `known`; a name that ends in a dot stands for all that begin so."""
+    """Refuse an option that is not `known`. A known name that ends in a dot allows all that begin with it."""
     families = tuple(name for name in known if name.endswith("."))
     for key in options:
         if key not in known and not (families and key.startswith(families)):

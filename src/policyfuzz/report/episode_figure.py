@@ -42,7 +42,7 @@ def draw_episode(replay: Replay, path: Path) -> None:
     def look(step: int, simulator: object) -> object:
         if step not in shown or not isinstance(simulator, Renders):
             return None
-        with suppress(CannotRender):  # the numbers can be drawn all the same
+        with suppress(CannotRender):  # the numbers can still be drawn
             return camera.shoot(simulator)
         return None
 

@@ -22,7 +22,7 @@ from policyfuzz.store.records import CONFIRMED, Progress
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import Dimension, InputSpace
 
-#: States of an instance. KILLED: it does not run, and was not stopped in order. FOREIGN: no campaign.
+#: States of an instance. KILLED: it does not run, and did not stop cleanly. FOREIGN: no campaign.
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"
 #: Seconds in which a running instance on another machine replaces its progress.json.
 _SILENCE_SECONDS = 60.0
@@ -132,11 +132,11 @@ def _distinct_together(instances: list[Instance]) -> int:
     from policyfuzz.search.distinct import DistinctSet
 
     space = _input_space(instances[0].dimensions)
-    packing = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
+    distinct = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
     for one in sorted(instances, key=lambda one: -len(one.distinct)):
         if len(one.distinct):
-            packing.add(space.to_unit(one.distinct))
-    return len(packing)
+            distinct.add(space.to_unit(one.distinct))
+    return len(distinct)
 
 
 def _failure_probability(instances: list[Instance]) -> FailureProbability | None:
@@ -152,7 +152,7 @@ def _failure_probability(instances: list[Instance]) -> FailureProbability | None
 
 def _from_store(folder: Path) -> Instance:
     campaign = CampaignReader(folder)
-    is_running, reason = is_being_written(folder), campaign.about.get("stop_reason")
+    is_running, reason = is_being_written(folder), campaign.stop_reason()
     progress = campaign.progress()
     confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,))
     columns = campaign.input_columns

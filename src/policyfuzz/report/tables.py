@@ -111,7 +111,7 @@ def _write_csv(table: Table, path: Path) -> int:
 def _write_npz(columns: list[str], rows: list[list[Any]], path: Path) -> None:
     values = zip(*rows, strict=True) if rows else iter([()] * len(columns))
     arrays = {name: _array(list(column)) for name, column in zip(columns, values, strict=True)}
-    # written by hand: numpy.savez takes names as keywords, and a column may be called like one of its own
+    # written by hand: numpy.savez takes names as keywords, and a column may be named like its parameter
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

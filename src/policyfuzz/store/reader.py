@@ -1,4 +1,4 @@
-"""Reads a campaign: findings, seeds, history, and what the search needs to go on."""
+"""Reads a campaign: findings, seeds, history, and what the search needs to continue."""
 
 import json
 import sqlite3
@@ -40,16 +40,12 @@ class CampaignReader:
         with self._reading():
             check_format(self._connection, self.folder)
             self.about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
-            self.dimensions: list[dict[str, Any]] = self.rows("dimensions")
+            self.dimensions: list[dict[str, Any]] = list(self.iterate("dimensions"))
             self.input_columns = [str(dimension["column"]) for dimension in self.dimensions]
             try:
                 self.config = CampaignConfig.from_json(self.about["config"])
             except (KeyError, TypeError, ValueError) as error:
                 raise CampaignError(f"the configuration in {self.folder} cannot be read: {error}") from error
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of `table` by column name, in order."""
-        return list(self.iterate(table))
 
     def count(self, table: str) -> int:
         """How many rows `table` has."""
@@ -90,6 +86,12 @@ class CampaignReader:
             return record_of(Progress, row)
         return Progress()
 
+    def stop_reason(self) -> str | None:
+        """Why the campaign has stopped, as of now; None while it runs, and after a kill."""
+        for row in self.iterate("about", "name = 'stop_reason'"):
+            return str(row["value"])
+        return None
+
     def findings(self, distinct_only: bool = False) -> list[Finding]:
         """All findings, or the distinct ones, in the order of discovery."""
         return self._records(Finding, "findings", "is_distinct" if distinct_only else "1")
@@ -119,7 +121,7 @@ class CampaignReader:
         ]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What the search needs to go on, as of the last batch."""
+        """What the search needs to continue, as of the last batch."""
         with self._reading():
             return {
                 name: np.frombuffer(data, dtype).reshape(json.loads(shape)).copy()

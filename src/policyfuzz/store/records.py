@@ -27,7 +27,7 @@ class Column:
 
     kind: str  #: its SQL type with constraints
     meaning: str  #: for readers of the file; docs/campaign-file.md repeats it
-    name: str | None = None  #: where it differs from the name of the field
+    name: str | None = None  #: if it differs from the name of the field
 
 
 _KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL NOT NULL", "TEXT NOT NULL"
@@ -178,7 +178,7 @@ class BatchRecord:
     seed_origins: list[str | None] = field(default_factory=list)
     first_seed: int = 0  #: number of the first new seed
     energies: list[tuple[float, int]] = field(default_factory=list)  #: new energy and number of older seeds
-    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what the search needs to go on
+    state: dict[str, NDArray[Any]] = field(default_factory=dict)  #: what the search needs to continue
 
 
 class IsDataclass(Protocol):

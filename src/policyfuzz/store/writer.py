@@ -77,8 +77,7 @@ class CampaignWriter(CampaignReader):
     def close_or_discard(self) -> None:
         """Close, and leave nothing behind if nothing was ever stored: the folder may be used again."""
         try:
-            has_stopped = any(self.iterate("about", "name = ?", ("stop_reason",)))
-            is_empty = self.progress().batch == 0 and not has_stopped
+            is_empty = self.progress().batch == 0 and self.stop_reason() is None
         except CampaignError:
             is_empty = False  # the next reader reports what is wrong
         self.close()

@@ -1,1 +1,1 @@
-"""What happens to findings: replay and confirmation."""
+"""Replay of findings."""

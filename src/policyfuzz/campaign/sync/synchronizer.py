@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.events import Exchanged
+from policyfuzz.campaign.events import Synced
+from policyfuzz.campaign.queues import ImportQueue
 from policyfuzz.campaign.sync.files import (
     FOLDER,
     PROGRESS,
@@ -27,7 +28,6 @@ from policyfuzz.campaign.sync.files import (
     write_json,
     write_sync_batch,
 )
-from policyfuzz.campaign.sync.queue import ImportQueue
 from policyfuzz.core.errors import blamed_on
 from policyfuzz.core.target import Target
 from policyfuzz.store.reader import CampaignReader
@@ -64,10 +64,10 @@ class Synchronizer:
         """True if it is time for the next round."""
         return time.monotonic() - self._last_round >= self.interval_seconds
 
-    def sync(self, queue: ImportQueue, progress: Progress, stop_reason: str | None = None) -> Exchanged:
+    def sync(self, queue: ImportQueue, progress: Progress, stop_reason: str | None = None) -> Synced:
         """Write new cases for others; unless there is a `stop_reason`, queue new cases of theirs."""
         self._last_round, self._troubles = time.monotonic(), []
-        written, instances, imported, dropped = 0, [], 0, 0
+        written, instances, queued, dropped = 0, [], 0, 0
         try:
             written = self._writer.write(progress, stop_reason)
         except OSError as error:
@@ -77,10 +77,10 @@ class Synchronizer:
             most = _MAX_QUEUED_BATCHES * self.store.config.batch_size
             for folder, info in instances:
                 new, left = self._import(queue, folder, info, -(-most // len(instances)))
-                imported, dropped = imported + new, dropped + left
+                queued, dropped = queued + new, dropped + left
             dropped += queue.drop_oldest(most)
         names = [folder.name for folder, _ in instances]
-        return Exchanged(names, written, imported, dropped, self._troubles)
+        return Synced(names, written, queued, dropped, self._troubles)
 
     def _other_instances(self) -> list[tuple[Path, InstanceInfo]]:
         """Instances whose cases can be imported, and their folders."""
@@ -196,7 +196,7 @@ class SyncWriter:
         return written
 
     def _resume(self) -> None:
-        """Go on after what earlier runs of the campaign have written."""
+        """Continue after what earlier runs of the campaign have written."""
         try:
             page = read_json(self.store.folder, PROGRESS)
             numbers = [int(page[name]) for name in ("parcels", "entries", "findings")]
