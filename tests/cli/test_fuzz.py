@@ -62,6 +62,11 @@ def test_human_summary_says_how_likely_a_failure_is(cli):
     assert re.search(r"failure probability +at most [\d.]+% of valid, solvable inputs \(95 %\): none of", out)
 
 
+def test_finished_campaign_is_one_file_and_its_lock(cli, tmp_path):
+    cli("fuzz", "ripple", "--max-execs", 300, "-o", tmp_path / "c")
+    assert {path.name for path in (tmp_path / "c").iterdir()} == {"campaign.sqlite", "writer.lock"}
+
+
 def test_folders_are_numbered_when_none_is_given(cli, tmp_path):
     for _ in range(2):
         cli("fuzz", "ripple", "--max-execs", 10, "--ui", "none")

@@ -118,10 +118,11 @@ def command(
         if ui != "plain":  # plain lines have said so already
             for diagnosis in launched.bad_diagnoses:
                 click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
-                click.echo(f"  hint: {diagnosis.hint}", err=True)
+                if diagnosis.hint:
+                    click.echo(f"  hint: {diagnosis.hint}", err=True)
         click.echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
     with suppress(BrokenPipeError):  # the exit code still says it
-        campaign = CampaignReader(launched.folder)
+        campaign = CampaignReader(launched.folder, is_at_rest=True)
         if is_json:
             print_json(totals(campaign, launched.progress, launched.reason.value))
         else:

@@ -33,12 +33,16 @@ def campaign_file(folder: Path) -> Path:
     return path
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """Open the file at `path` to read (ro), to write (rw), or to make it first (rwc)."""
+def connect(path: Path, mode: str, is_at_rest: bool = False) -> sqlite3.Connection:
+    """Open the file at `path` to read (ro), to write (rw), or to make it first (rwc).
+
+    A file that `is_at_rest` has no writer, and is read without locks.
+    """
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     has_log = path.with_name(f"{path.name}-wal").exists()
-    if mode == "ro" and not has_log and not os.access(path.parent, os.W_OK):
-        uri += "&immutable=1"  # readers lock by a file beside the database, which cannot be made here
+    # readers lock by files beside the database, which cannot be made in a folder that is not writable
+    if mode == "ro" and not has_log and (is_at_rest or not os.access(path.parent, os.W_OK)):
+        uri += "&immutable=1"
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=30)
     except sqlite3.Error as error:

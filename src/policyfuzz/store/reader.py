@@ -25,11 +25,14 @@ _LARGEST = 2**63 - 1
 
 
 class CampaignReader:
-    """Reads a campaign; another process may be writing it."""
+    """Reads a campaign; another process may be writing it, unless it `is_at_rest`.
 
-    def __init__(self, folder: Path | str) -> None:
+    Reading a campaign that is being written makes files of SQLite beside it, which only a writer removes.
+    """
+
+    def __init__(self, folder: Path | str, is_at_rest: bool = False) -> None:
         self.folder = folder = Path(folder)
-        self._connection = connect(campaign_file(folder), "ro")
+        self._connection = connect(campaign_file(folder), "ro", is_at_rest)
         try:
             self._read_facts()
         except BaseException:
