@@ -27,7 +27,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 
 unit: $(VENV)/installed-dev
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow" $(if $(CI),--cov)  # CI also holds the floor of coverage, which takes half as long again
 
 coverage: $(VENV)/installed-dev ## the unit tests, and how much of the package they run; fails below the floor
 	$(PYTEST) -m "not slow" --cov
