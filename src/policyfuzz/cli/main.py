@@ -84,6 +84,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 def exit_code(arguments: list[str] | None = None) -> int:
     """Run the command line; return the code to exit with."""
+    stdout = sys.stdout
     try:
         result: Any = policyfuzz.main(arguments, prog_name="policyfuzz", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -101,8 +102,8 @@ def exit_code(arguments: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 0
-    except SystemExit as leaving:
-        if isinstance(leaving.__context__, BrokenPipeError):  # click calls that an error
+    except SystemExit:
+        if sys.stdout is not stdout:  # click wraps it and exits with 1 when the reader of a pipe has gone
             return 0
         raise
     except Exception as error:
