@@ -3,14 +3,14 @@
 import dataclasses
 import sys
 from importlib import import_module
-from typing import Any
 
 import click
 
 from benchmarks.measurement import progress, ratio_table
+from policyfuzz.cli import main as cli
 from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
-from policyfuzz.core.errors import PolicyFuzzError, unknown_name
+from policyfuzz.core.errors import unknown_name
 
 #: Benchmarks of `benchmarks.speed`: a function `run` that returns measurements.
 SPEED = {
@@ -110,21 +110,7 @@ def _speed_command(name: str) -> click.Command:
 
 def exit_code(arguments: list[str] | None = None) -> int:
     """Run the command line; return the code to exit with."""
-    try:
-        result: Any = main.main(arguments, prog_name="python -m benchmarks", standalone_mode=False)
-        return result if isinstance(result, int) else 0
-    except PolicyFuzzError as error:
-        click.echo(f"benchmarks: {error}", err=True)
-        return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        return 2
-    except click.ClickException as error:
-        error.show()
-        return 2
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("benchmarks: interrupted", err=True)
-        return 130
+    return cli.exit_code(arguments, main, "python -m benchmarks")
 
 
 if __name__ == "__main__":

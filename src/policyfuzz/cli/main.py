@@ -82,14 +82,16 @@ def run(arguments: list[str] | None = None) -> None:
     sys.exit(code)
 
 
-def exit_code(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the code to exit with."""
+def exit_code(
+    arguments: list[str] | None = None, group: click.Group = policyfuzz, name: str = "policyfuzz"
+) -> int:
+    """Run the command line of `group`, called `name`; return the code to exit with."""
     stdout = sys.stdout
     try:
-        result: Any = policyfuzz.main(arguments, prog_name="policyfuzz", standalone_mode=False)
+        result: Any = group.main(arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except PolicyFuzzError as error:
-        click.echo(f"policyfuzz: {error}", err=True)
+        click.echo(f"{name}: {error}", err=True)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
@@ -98,7 +100,7 @@ def exit_code(arguments: list[str] | None = None) -> int:
         error.show()
         return 2
     except (KeyboardInterrupt, click.Abort):
-        click.echo("policyfuzz: interrupted", err=True)
+        click.echo(f"{name}: interrupted", err=True)
         return 130
     except BrokenPipeError:
         return 0
@@ -107,14 +109,14 @@ def exit_code(arguments: list[str] | None = None) -> int:
             return 0
         raise
     except Exception as error:
-        return _internal_error(error)
+        return _internal_error(error, name)
 
 
-def _internal_error(error: Exception) -> int:
+def _internal_error(error: Exception, name: str) -> int:
     if os.environ.get("POLICYFUZZ_DEBUG"):
         raise error
     click.echo(
-        f"policyfuzz: internal error: {type(error).__name__}: {error}\n"
+        f"{name}: internal error: {type(error).__name__}: {error}\n"
         "  hint: set POLICYFUZZ_DEBUG=1 to see where, and report it with that output",
         err=True,
     )
