@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_workers
 from policyfuzz.core.errors import UsageError
 
@@ -68,19 +69,17 @@ def command(
         values = {"target": loaded.name, "healthy": code == 0, "notes": list(loaded.notes)}
         print_json(values | {"diagnoses": report})
         return code
-    click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
+    echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
     for note in loaded.notes:
-        click.echo(f"  {note}")
+        echo(f"  {note}")
     for names, what in _input_lines(loaded.inputs):
-        click.echo(f"  input {names}: {what}")
-    click.echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
-    click.echo(
-        f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}"
-    )
+        echo(f"  input {names}: {what}")
+    echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
+    echo(f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}")
     for diagnosis in diagnoses:
-        click.echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
+        echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
         if diagnosis.hint:
-            click.echo(f"{'':<9}   hint: {diagnosis.hint}")
+            echo(f"{'':<9}   hint: {diagnosis.hint}")
     return code
 
 

@@ -3,10 +3,15 @@
 import json
 import math
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from policyfuzz.cli.echo import echo
+from policyfuzz.core.visible import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -15,14 +20,31 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 120
 
 
-class _Talk(Console):
+class _PlainConsole(Console):
+    """Prints texts as they are: no markup, no pictures for words, no escape sequences but its own."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """`text` before it is measured, so that tables have room for what they show."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """All that is printed passes here, parts of tables and panels included."""
+        for segment in super().render(renderable, options):
+            is_own = segment.control is not None
+            yield segment if is_own else segment._replace(text=visible(segment.text))
+
+
+class _Talk(_PlainConsole):
     """Falls silent when its pipe is closed: a campaign continues without its log."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
-class _Results(Console):
+class _Results(_PlainConsole):
     """Lets the command line decide what a closed pipe means."""
 
     def on_broken_pipe(self) -> None:
@@ -31,18 +53,18 @@ class _Results(Console):
 
 def talk() -> Console:
     """The console for everything that is not a result."""
-    return _Talk(stderr=True, highlight=False, markup=False)
+    return _Talk(stderr=True)
 
 
 def results() -> Console:
     """The console for results."""
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return _Results(highlight=False, markup=False, width=width)
+    return _Results(width=width)
 
 
 def print_json(value: Any) -> None:
     """Print `value` as JSON on stdout; numbers that JSON does not know become null."""
-    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+    echo(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:

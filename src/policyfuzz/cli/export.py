@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from policyfuzz.cli.console import progress_bar
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER
 from policyfuzz.core.errors import UsageError
 from policyfuzz.report.tables import table_of, write_table
@@ -44,4 +45,4 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
     with progress_bar() as bar:
         shown = replace(table, rows=bar.track(table.rows, total=table.count, description=f"writing {what}"))
         rows = write_table(shown, form, out)
-    click.echo(f"wrote {rows:,} rows to {out}")
+    echo(f"wrote {rows:,} rows to {out}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import (
     DURATION,
     FOLDER,
@@ -117,10 +118,10 @@ def command(
     if launched.reason is StopReason.UNHEALTHY:
         if ui != "plain":  # plain lines have said so already
             for diagnosis in launched.bad_diagnoses:
-                click.echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
+                echo(f"policyfuzz: {diagnosis.level}: {diagnosis.message}", err=True)
                 if diagnosis.hint:
-                    click.echo(f"  hint: {diagnosis.hint}", err=True)
-        click.echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
+                    echo(f"  hint: {diagnosis.hint}", err=True)
+        echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
     with suppress(BrokenPipeError):  # the exit code still says it
         campaign = CampaignReader(launched.folder, is_at_rest=True)
         if is_json:

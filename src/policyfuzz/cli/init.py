@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, trust
 from policyfuzz.core.errors import UsageError
 
@@ -50,11 +51,11 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
         _check_target(target)
         text = environment_file(target, policy, trust)
     _write(out, text)
-    click.echo(f"wrote {out}")
+    echo(f"wrote {out}")
     if target is not None and policy is None:
-        click.echo("its policy does nothing yet: put yours into act, or name it as POLICY; then")
-    click.echo(f"look at it:  policyfuzz check {out}:make_target")
-    click.echo(f"fuzz it:     policyfuzz fuzz {out}:make_target --max-time 1m")
+        echo("its policy does nothing yet: put yours into act, or name it as POLICY; then")
+    echo(f"look at it:  policyfuzz check {out}:make_target")
+    echo(f"fuzz it:     policyfuzz fuzz {out}:make_target --max-time 1m")
 
 
 def _check_out(out: Path, force: bool) -> None:

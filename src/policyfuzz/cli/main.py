@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from policyfuzz.cli.echo import echo, show_usage_error
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
 
 #: Verb to what it does; its module is imported only when the verb is used.
@@ -91,16 +92,16 @@ def exit_code(
         result: Any = group.main(arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except PolicyFuzzError as error:
-        click.echo(f"{name}: {error}", err=True)
+        echo(f"{name}: {error}", err=True)
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        echo(error.format_message())
         return 2
     except click.ClickException as error:
-        error.show()
+        show_usage_error(error)
         return 2
     except (KeyboardInterrupt, click.Abort):
-        click.echo(f"{name}: interrupted", err=True)
+        echo(f"{name}: interrupted", err=True)
         return 130
     except BrokenPipeError:
         return 0
@@ -115,7 +116,7 @@ def exit_code(
 def _internal_error(error: Exception, name: str) -> int:
     if os.environ.get("POLICYFUZZ_DEBUG"):
         raise error
-    click.echo(
+    echo(
         f"{name}: internal error: {type(error).__name__}: {error}\n"
         "  hint: set POLICYFUZZ_DEBUG=1 to see where, and report it with that output",
         err=True,

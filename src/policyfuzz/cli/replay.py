@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import DURATION, FOLDER, as_json, trust
 from policyfuzz.core.errors import CannotRender, UsageError
 
@@ -72,7 +73,7 @@ def command(
     with talk().status("running the episode") as status:
         result = replay(campaign, found, policy, trust)
         if has_other_code(campaign, result.target):
-            click.echo("note: the files that the target is written in have changed since", err=True)
+            echo("note: the files that the target is written in have changed since", err=True)
         name = f"{finding}" if policy is None else f"{finding}-other-policy"
         written: dict[str, Path] = {}
         try:
@@ -106,12 +107,12 @@ def _replay_error(
         kind, text = (error.kind, error.text) if error else (None, None)
         print_json({"error": number, "fails": error is not None, "kind": kind, "text": text})
     elif error is None:
-        click.echo(f"error {number} does not happen any more")
+        echo(f"error {number} does not happen any more")
     else:
         again = (
             "happens again" if error.kind == failed.kind else f"was {failed.kind}, and is {error.kind} now,"
         )
-        click.echo(f"error {number} {again} at step {error.step}:\n{error.text}")
+        echo(f"error {number} {again} at step {error.step}:\n{error.text}")
     return int(error is not None)
 
 
@@ -130,12 +131,12 @@ def _print(result: "Replay", policy: str | None, written: dict[str, Path]) -> No
     number, recorded = result.finding.id, result.finding.crash_step
     if result.crashes:
         same = "exactly as recorded" if result.is_identical else _difference(recorded, result.crash_step)
-        click.echo(f"finding {number} crashes: {result.kind} at step {result.crash_step}, {same}")
+        echo(f"finding {number} crashes: {result.kind} at step {result.crash_step}, {same}")
     else:
         whose = "" if policy is None else f" with {policy}"
-        click.echo(f"finding {number} does not crash any more{whose}: return {result.episode_return:.6g}")
+        echo(f"finding {number} does not crash any more{whose}: return {result.episode_return:.6g}")
     for what, path in written.items():
-        click.echo(f"{what}: {path}")
+        echo(f"{what}: {path}")
 
 
 def _show(
@@ -164,7 +165,7 @@ def _show(
             if film is not None:
                 raise
             path.unlink(missing_ok=True)
-            click.echo(f"not filmed: {error}", err=True)
+            echo(f"not filmed: {error}", err=True)
     elif film is not None:
         raise UsageError(f"target {result.target.name} cannot be filmed", "its simulator has no render(row)")
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.cli.console import format_seconds, print_json, results
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, replay_command
 from policyfuzz.store.reader import CampaignReader
@@ -76,7 +77,7 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         when = "when it was run again, " if error.purpose == "confirm" else ""
         lines += [f"  error      {when}{error.kind} at step {error.step}", *error.text.splitlines()]
     lines.append(f"replay it:  {replay_command(campaign, finding.id)}")
-    click.echo("\n".join(lines))
+    echo("\n".join(lines))
 
 
 def _list_errors(campaign: CampaignReader, is_json: bool) -> None:
@@ -85,10 +86,10 @@ def _list_errors(campaign: CampaignReader, is_json: bool) -> None:
         print_json([_error_values(campaign, one) for one in failed])
     elif failed:
         for one in failed:
-            click.echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
-        click.echo(f"see one in full:  policyfuzz show {campaign.folder} {failed[0].id} --errors")
+            echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
+        echo(f"see one in full:  policyfuzz show {campaign.folder} {failed[0].id} --errors")
     else:
-        click.echo("no episode has failed to run")
+        echo("no episode has failed to run")
 
 
 def _show_error(campaign: CampaignReader, failed: FailedEpisode, is_json: bool) -> None:
@@ -103,7 +104,7 @@ def _show_error(campaign: CampaignReader, failed: FailedEpisode, is_json: bool) 
         *failed.text.splitlines(),
         f"run it again:  policyfuzz replay {campaign.folder} {failed.id} --error",
     ]
-    click.echo("\n".join(lines))
+    echo("\n".join(lines))
 
 
 def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any]:

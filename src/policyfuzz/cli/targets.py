@@ -2,6 +2,7 @@
 
 import click
 
+from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import as_json
 
 
@@ -32,10 +33,10 @@ def command(is_json: bool) -> None:
         print_json(listing)
         return
     for name, built_in in known.items():
-        click.echo(f"{name:<10} {built_in.summary}")
+        echo(f"{name:<10} {built_in.summary}")
         if built_in.extra:
-            click.echo(f"{'':<10}   needs {install_hint(built_in.extra)}")
+            echo(f"{'':<10}   needs {install_hint(built_in.extra)}")
         for option, meaning in built_in.options.items():
-            click.echo(f"{'':<10}   {option}: {meaning}")
+            echo(f"{'':<10}   {option}: {meaning}")
     for name, entry in packaged().items():
-        click.echo(f"{name:<10} from {entry.value}")
+        echo(f"{name:<10} from {entry.value}")
