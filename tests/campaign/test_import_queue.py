@@ -1,7 +1,7 @@
 import numpy as np
 
-from policyfuzz.campaign.queues import ImportQueue
-from policyfuzz.search.cases import Purpose
+from policyfuzz.campaign.queues import ImportQueue, storable
+from policyfuzz.search.cases import Cases, Purpose
 
 
 def some(first, count):
@@ -68,3 +68,28 @@ def test_nothing_is_stored_when_nothing_was_ever_received():
     assert queue.state() == {}
     queue.restore({})
     assert len(queue) == 0
+
+
+def test_stored_imports_that_cannot_be_stored_again_are_dropped():
+    queue = filled()
+    queue.take(2)
+    state = queue.state()
+    state["queue.seeds"][[3, 5]] = 2**63
+    queue = ImportQueue(2)
+    queue.restore(state)
+    assert len(queue) == 2
+    again = ImportQueue(2)
+    again.restore(state | queue.state())
+    assert again.take(9).seeds.tolist() == queue.take(9).seeds.tolist() == [10, 12]
+
+
+def test_only_imports_are_dropped():
+    inputs, seeds = np.zeros((2, 3)), np.full(2, 2**63, np.uint64)
+    parents = np.zeros(2, np.int64)
+    cases = [Cases.of(purpose, inputs, seeds, parents) for purpose in (Purpose.MUTANT, Purpose.IMPORT)]
+    assert storable(Cases.concatenate(cases)).purposes.tolist() == [Purpose.MUTANT] * 2
+
+
+def test_name_of_a_folder_that_is_no_text_can_be_stored():
+    queue = ImportQueue(2)
+    assert queue.source(queue.source_number("id", "a\udcff\n\x1b")).name == r"a\udcff\n\x1b"

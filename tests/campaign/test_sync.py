@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, Campaig
 from policyfuzz.campaign.events import BatchDone, Event, Synced
 from policyfuzz.campaign.queues import import_share
 from policyfuzz.campaign.sync.files import instance_folders, read_sync_batch, sync_batch_file
-from policyfuzz.campaign.sync.synchronizer import Synchronizer
+from policyfuzz.campaign.sync.synchronizer import Synchronizer, _valid_and_solvable
+from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.search.strategies import STRATEGIES
 
@@ -387,3 +389,15 @@ def test_inputs_that_are_not_valid_here_are_left_out(first, tmp_path):
     assert second.troubles == ["first: inputs that are not valid or solvable here are left out"]
     for table in ("findings", "seeds"):
         assert all(row["x0"] <= 1 for row in campaign.iterate(table))
+
+
+def test_constraints_see_no_input_of_others_that_is_out_of_range():
+    def constraint(inputs):
+        if (np.abs(inputs) > 10).any():
+            raise ValueError("out of range")
+        return inputs[:, 0] < 0.5
+
+    space = InputSpace((Real("x", 0, 1), Angle("direction")), constraint)
+    target = replace(TARGET, inputs=space, solvable=None)
+    inputs = np.array([[0.2, 3.0], [0.2, 1e300], [-1e300, 0.0], [0.7, 0.0], [0.3, 6.0]])
+    assert _valid_and_solvable(target, inputs).tolist() == [True, False, False, False, True]

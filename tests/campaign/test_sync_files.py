@@ -1,4 +1,6 @@
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,6 +8,8 @@ import pytest
 from policyfuzz.campaign.sync.files import (
     DamagedFile,
     SyncBatch,
+    _read,
+    numbered_batches,
     read_json,
     read_sync_batch,
     sync_batch_file,
@@ -64,6 +68,7 @@ def test_sync_batch_with_a_flipped_bit_is_called_damaged_or_is_as_it_was(tmp_pat
         {"inputs": np.full((3, 2), np.inf)},
         {"seeds": np.zeros(4, np.uint64)},
         {"seeds": np.zeros(3)},
+        {"seeds": np.full(3, 2**63, np.uint64)},
         {"seeds": np.uint64(3)},
         {"returns": None},
         {"findings": np.array([{}, {}, {}], object)},
@@ -90,3 +95,51 @@ def test_page_that_makes_no_sense_is_called_damaged(tmp_path, text):
 def test_page_is_plain_json(tmp_path):
     write_json(tmp_path, "progress.json", {"parcels": 3})
     assert json.loads((tmp_path / "exchange" / "progress.json").read_text())["parcels"] == 3
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_only_regular_files_are_read_even_if_they_were_just_replaced(tmp_path, monkeypatch, make):
+    write_sync_batch(tmp_path, 1, a_batch())
+    open_now = os.open
+
+    def open_later(path, *arguments):
+        Path(path).unlink()
+        make(Path(path))
+        return open_now(path, *arguments)
+
+    monkeypatch.setattr(os, "open", open_later)
+    with pytest.raises(DamagedFile, match=r"000001\.npz is a folder, a pipe or a device"):
+        read_sync_batch(tmp_path, 1, 2)
+
+
+def test_file_that_vanishes_before_it_is_opened_is_missing(tmp_path, monkeypatch):
+    write_sync_batch(tmp_path, 1, a_batch())
+    open_now = os.open
+
+    def open_later(path, *arguments):
+        Path(path).unlink()
+        return open_now(path, *arguments)
+
+    monkeypatch.setattr(os, "open", open_later)
+    with pytest.raises(FileNotFoundError):
+        read_sync_batch(tmp_path, 1, 2)
+
+
+def test_file_without_a_size_is_read_up_to_the_limit():
+    with pytest.raises(DamagedFile, match="version has more than 5 bytes"):
+        _read(Path("/proc/version"), 5)
+
+
+def test_regular_file_behind_a_link_is_read(tmp_path):
+    (tmp_path / "a").mkdir()
+    write_sync_batch(tmp_path / "a", 1, a_batch())
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert len(read_sync_batch(tmp_path / "b", 1, 2)) == 3
+
+
+def test_numbers_of_sync_batches_are_those_of_their_files(tmp_path):
+    for number in (1, 7):
+        write_sync_batch(tmp_path, number, a_batch())
+    for name in ("0abc.npz", "9" * 200 + ".npz", "000009.npz.new"):
+        (tmp_path / "exchange" / name).touch()
+    assert sorted(numbered_batches(tmp_path)) == [1, 7]

@@ -1,4 +1,5 @@
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.settings import DensitySettings
@@ -381,3 +383,14 @@ def test_batches_are_full_when_probes_ride_along(parts):
     drive(fuzzer, 6)
     sizes = [len(drive(fuzzer, 1)) for _ in range(20)]
     assert set(sizes) == {20}
+
+
+def test_case_seed_that_cannot_be_stored_is_refused():
+    class WideSeeds(RandomSearch):
+        def probe(self, context, rng, count):
+            cases = context.sample(Purpose.PROBE, rng, count)
+            return replace(cases, seeds=cases.seeds | np.uint64(2**63))
+
+    fuzzer = Fuzzer(InputSpace((Real("x", 0, 1),)), algorithm=WideSeeds())
+    with pytest.raises(TargetCodeError, match=r"case seed [0-9]+, expected less than 2\^63"):
+        fuzzer.ask(5)

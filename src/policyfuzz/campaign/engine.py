@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
-from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share
+from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share, storable
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
@@ -300,7 +300,8 @@ class Campaign:
         if distinct:
             self._distinct.add(self.target.inputs.to_unit(np.array(distinct)))
         for number in range(int(state["in_flight"][0])):
-            self._submit(Cases.from_state(state, f"in_flight{number}."))
+            if len(cases := storable(Cases.from_state(state, f"in_flight{number}."))):
+                self._submit(cases)
 
     def _emit(self, event: Event) -> None:
         self.listener(event)

@@ -9,11 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions, Outcome
-from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.core.visible import visible_line
+from policyfuzz.search.cases import Cases, Purpose, is_storable
 from policyfuzz.store.records import CONFIRMED, FLAKY, Finding
 
 #: One case in so many may be an import.
 _CASES_PER_IMPORT = 8
+#: Sources in the life of a campaign: an instance that changes its identity all the time would fill the
+#: campaign file with them.
+MAX_SOURCES = 1000
 
 
 @dataclass(slots=True)
@@ -82,8 +86,11 @@ class Source:
     """An instance that cases were imported from."""
 
     instance: str  #: its identity, whatever its folder is called
-    name: str  #: of its folder
+    name: str  #: of its folder, such that it can be stored: not every name of a folder is text
     batches_read: int = 0  #: sync batches that need not be read again
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", visible_line(self.name))
 
 
 @dataclass(slots=True)
@@ -116,6 +123,11 @@ class ImportQueue:
     def source(self, number: int) -> Source:
         """The source of this `number`."""
         return self._sources[number]
+
+    def accepts(self, instance: str) -> bool:
+        """False for a new source if there are too many."""
+        is_known = any(source.instance == instance for source in self._sources)
+        return is_known or len(self._sources) < MAX_SOURCES
 
     def add(
         self, source: int, batches_read: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]
@@ -155,9 +167,21 @@ class ImportQueue:
         """Continue from all arrays that `state` gave, the latest of each name."""
         if "senders" in state:
             self._sources = [Source(*values) for values in json.loads(state["senders"].tobytes())]
-            self._queue, self._taken = Cases.from_state(state, "queue."), int(state["taken"][0])
+            queue, self._taken = Cases.from_state(state, "queue."), int(state["taken"][0])
+            self._queue = storable(queue)
+            if len(self._queue) < len(queue):
+                self._queue, self._taken, self._is_stored = storable(queue[self._taken :]), 0, False
 
 
 def import_share(position: int, count: int) -> int:
     """How many of the `count` cases that follow the first `position` may be imports."""
     return (position + count) // _CASES_PER_IMPORT - position // _CASES_PER_IMPORT
+
+
+def storable(cases: Cases) -> Cases:
+    """`cases` without imports that cannot be stored, which earlier versions have let in.
+
+    Such a case ends a campaign when its batch is stored, and again whenever it is resumed.
+    """
+    is_bad_import = (cases.purposes == Purpose.IMPORT) & ~is_storable(cases.inputs, cases.seeds)
+    return cases[~is_bad_import] if is_bad_import.any() else cases

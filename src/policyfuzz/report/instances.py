@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.sync.files import PROGRESS, DamagedFile, InstanceInfo, read_json, read_sync_batch
-from policyfuzz.core.errors import CampaignError
+from policyfuzz.campaign.sync.files import ABOUT, DamagedFile, InstanceInfo, InstanceProgress, read_sync_batch
+from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.database import FILE_NAME, is_being_written
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"
 #: Seconds in which a running instance on another machine replaces its progress.json.
 _SILENCE_SECONDS = 60.0
+#: Sync batches of an instance on another machine that are read, the newest ones, and findings in them.
+_MOST_BATCHES, _MOST_FINDINGS = 10_000, 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +177,16 @@ def _from_elsewhere(folder: Path) -> Instance | None:
     Only the machine that writes a store can read it meanwhile.
     """
     try:
-        info, page = InstanceInfo.read(folder), read_json(folder, PROGRESS)
+        info, shown = InstanceInfo.read(folder), InstanceProgress.read(folder)
     except (DamagedFile, OSError):
         return None  # its store may be readable
-    if info.host == platform.node() or page.get("stop_reason"):
+    if info.host == platform.node() or shown.stop_reason:
         return None
     try:
-        progress = Progress(**page["progress"])
-        last, batches, silence = page["last_finding_seconds"], page["parcels"], time.time() - page["at"]
-    except (KeyError, TypeError) as error:
-        raise DamagedFile(f"{PROGRESS} is damaged: {error}") from error
+        _input_space(info.dimensions)
+    except UsageError as error:
+        raise DamagedFile(f"{ABOUT} is damaged: {error.message}") from error
+    progress, last, silence = shown.progress, shown.last_finding_seconds, time.time() - shown.at
     return Instance(
         name=folder.name,
         state=RUNNING if is_being_written(folder) or silence < _SILENCE_SECONDS else KILLED,
@@ -193,21 +195,26 @@ def _from_elsewhere(folder: Path) -> Instance | None:
         progress=progress,
         stop_reason=None,
         seconds_since_finding=None if last is None else max(progress.seconds - last, 0.0),
-        distinct=_findings_in_sync_batches(folder, batches, len(info.dimensions)),
+        distinct=_findings_in_sync_batches(folder, shown.batches, info.dimensions),
         host=info.host,
     )
 
 
-def _findings_in_sync_batches(folder: Path, batches: int, dimensions: int) -> NDArray[np.float64]:
-    """(n, d) the findings in all sync batches that can be read."""
-    found = [np.empty((0, dimensions))]
-    for number in range(1, batches + 1):
+def _findings_in_sync_batches(folder: Path, batches: int, dimensions: list[list[Any]]) -> NDArray[np.float64]:
+    """(n, d) the findings in all sync batches that can be read, up to a number, which lie in range."""
+    low, high = np.array([row[2:] for row in dimensions], np.float64).T
+    found, count = [np.empty((0, len(dimensions)))], 0
+    for number in range(batches, max(batches - _MOST_BATCHES, 0), -1):
         try:
-            batch = read_sync_batch(folder, number, dimensions)
+            batch = read_sync_batch(folder, number, len(dimensions))
         except (DamagedFile, OSError):
             continue  # the total is then a little low
-        found.append(batch.inputs[batch.findings > 0])
-    return np.concatenate(found)
+        is_shown = (batch.findings > 0) & ((batch.inputs >= low) & (batch.inputs <= high)).all(axis=1)
+        found.append(batch.inputs[is_shown])
+        count += len(found[-1])
+        if count > _MOST_FINDINGS:
+            break
+    return np.concatenate(found[::-1])
 
 
 def _input_space(dimensions: list[list[Any]]) -> "InputSpace":
@@ -218,9 +225,7 @@ def _input_space(dimensions: list[list[Any]]) -> "InputSpace":
     for name, kind, low, high in dimensions:
         if kind == Angle.kind:
             made.append(Angle(name))
-        elif kind == Choice.kind:
-            made.append(Choice(name, tuple(str(number) for number in range(int(high) + 1))))
-        elif kind == Integer.kind:
+        elif kind in (Choice.kind, Integer.kind):  # both map to the unit cube alike
             made.append(Integer(name, int(low), int(high)))
         elif kind == Seed.kind:
             made.append(Seed(name, int(low), int(high)))

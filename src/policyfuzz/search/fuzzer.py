@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm, SearchContext, State, Update, Validator
-from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.search.cases import SEED_END, Cases, Purpose
 from policyfuzz.search.corpus import Corpus
 
 
@@ -74,7 +75,13 @@ class Fuzzer:
             self._is_warm |= not self._awaited
             if count > 0 and self._is_warm:
                 cases.append(self.algorithm.propose(self._context, rng, count))
-            return Cases.concatenate(cases)
+            asked = Cases.concatenate(cases)
+        if len(asked) and asked.seeds.max() >= SEED_END:
+            raise TargetCodeError(
+                f"the search proposed case seed {asked.seeds.max()}, expected less than 2^63",
+                "draw the seeds of new cases by rng.integers(0, 2**63, count, dtype=np.uint64)",
+            )
+        return asked
 
     def _samples(self, rng: np.random.Generator, count: int) -> Cases:
         """Up to `count` of the first samples, and further ones while the corpus is empty."""

@@ -2,7 +2,7 @@
 
 Each instance writes into its own folder only, and others read plain files there (see `files`). They cannot
 read the campaign file: SQLite in WAL mode shares memory between readers and writer, which fails across
-machines. Trouble with another instance is reported, and never stops this one.
+machines. Trouble with another instance is reported, and never stops this one, nor holds it up for long.
 """
 
 import platform
@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.campaign.events import Synced
-from policyfuzz.campaign.queues import ImportQueue
+from policyfuzz.campaign.queues import MAX_SOURCES, ImportQueue
 from policyfuzz.campaign.sync.files import (
     FOLDER,
     PROGRESS,
     DamagedFile,
     InstanceInfo,
     SyncBatch,
+    count_in,
     instance_folders,
+    numbered_batches,
     read_json,
     read_sync_batch,
     write_json,
@@ -30,6 +32,7 @@ from policyfuzz.campaign.sync.files import (
 )
 from policyfuzz.core.errors import blamed_on
 from policyfuzz.core.target import Target
+from policyfuzz.core.visible import visible_line
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Progress
 
@@ -42,6 +45,10 @@ _MAX_FILES_PER_ROUND = 1000
 #: Findings, and seeds, in one sync batch; the most recent ones if there are more. A fast search keeps more
 #: than others can run, and writing it down would take time.
 _MAX_CASES = 1024
+#: Seconds that one round may take before it leaves the remaining files to the next one.
+_MAX_ROUND_SECONDS = 2.0
+#: Troubles that are reported, and characters of each.
+_MAX_REPORTS, _MAX_REPORT_LENGTH = 100, 300
 
 
 @dataclass(slots=True)
@@ -52,7 +59,9 @@ class Synchronizer:
     target: Target
     interval_seconds: float = _INTERVAL_SECONDS
     _writer: "SyncWriter" = field(init=False)
-    _last_round: float = field(init=False, default=float("-inf"))
+    _last_round: float = field(init=False, default=float("-inf"))  #: its end
+    _round_ends: float = field(init=False, default=float("inf"))  #: when this round should be over
+    _last_folder: str = field(init=False, default="")  #: last one of a round that had no time for all
     _troubles: list[str] = field(init=False, default_factory=list)  #: of this round
     _reported: set[str] = field(init=False, default_factory=set)
 
@@ -66,7 +75,7 @@ class Synchronizer:
 
     def sync(self, queue: ImportQueue, progress: Progress, stop_reason: str | None = None) -> Synced:
         """Write new cases for others; unless there is a `stop_reason`, queue new cases of theirs."""
-        self._last_round, self._troubles = time.monotonic(), []
+        self._round_ends, self._troubles = time.monotonic() + _MAX_ROUND_SECONDS, []
         written, instances, queued, dropped = 0, [], 0, 0
         try:
             written = self._writer.write(progress, stop_reason)
@@ -75,19 +84,31 @@ class Synchronizer:
         if stop_reason is None:
             instances = self._other_instances()
             most = _MAX_QUEUED_BATCHES * self.store.config.batch_size
-            for folder, info in instances:
+            for place, (folder, info) in enumerate(instances):
+                if place and self._is_late:
+                    self._last_folder = instances[place - 1][0].name
+                    break
                 new, left = self._import(queue, folder, info, -(-most // len(instances)))
                 queued, dropped = queued + new, dropped + left
             dropped += queue.drop_oldest(most)
-        names = [folder.name for folder, _ in instances]
+        names = [visible_line(folder.name) for folder, _ in instances]
+        self._last_round = time.monotonic()
         return Synced(names, written, queued, dropped, self._troubles)
 
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() >= self._round_ends
+
     def _other_instances(self) -> list[tuple[Path, InstanceInfo]]:
-        """Instances whose cases can be imported, and their folders."""
+        """Instances whose cases can be imported, and their folders; if it is late, not all of them."""
         here, info_here = self.store.folder.absolute(), self._writer.info
         known = {info_here.instance: here.name}
-        instances = []
-        for folder in self._folders(here.parent):
+        instances: list[tuple[Path, InstanceInfo]] = []
+        folders, self._last_folder = self._folders(here.parent), ""
+        for place, folder in enumerate(folders):
+            if place and self._is_late:
+                self._last_folder = folders[place - 1].name
+                break
             if folder == here:
                 continue
             try:
@@ -113,19 +134,23 @@ class Synchronizer:
         return instances
 
     def _folders(self, sync_folder: Path) -> list[Path]:
-        """Folders of all instances, this one included."""
+        """Folders of all instances, this one included, those first that the last round has left out."""
         try:
-            return list(instance_folders(sync_folder))
+            folders = list(instance_folders(sync_folder))
+            return sorted(folders, key=lambda folder: folder.name <= self._last_folder)
         except OSError as error:  # a shared file system may be away for a while
             self._report(sync_folder, f"cannot be read, will try again: {error.strerror}")
             return []
 
     def _import(self, queue: ImportQueue, folder: Path, info: InstanceInfo, most: int) -> tuple[int, int]:
         """Queue up to `most` new cases of the instance in `folder`; return how many, and how many not."""
+        if not queue.accepts(info.instance):
+            self._report(folder, f"left out: cases of {MAX_SOURCES:,} instances have been imported already")
+            return 0, 0
         source = queue.source_number(info.instance, folder.name)
         read = queue.source(source).batches_read
         try:
-            last = _batches_written(folder)
+            last = count_in(read_json(folder, PROGRESS), "parcels")
             numbers = range(last, max(read, last - _MAX_FILES_PER_ROUND), -1)
             batch, left_out = self._read(folder, numbers, most, queue.imports_seeds)
         except DamagedFile as error:
@@ -143,7 +168,7 @@ class Synchronizer:
         dimensions, left_out = len(self.store.dimensions), 0
         parts = [SyncBatch.empty(dimensions)]
         for number in numbers:
-            if most <= 0:
+            if most <= 0 or (number < numbers.start and self._is_late):
                 break
             try:
                 batch = read_sync_batch(folder, number, dimensions)
@@ -162,11 +187,15 @@ class Synchronizer:
         return SyncBatch.concatenate(parts), left_out
 
     def _report(self, folder: Path, text: str) -> None:
-        """Report a trouble, once in the life of this process."""
-        line = f"{folder.name}: {text}"
-        if line not in self._reported:
-            self._reported.add(line)
-            self._troubles.append(line)
+        """Report a trouble, once in the life of this process, and no more than some."""
+        line = visible_line(f"{folder.name}: {text}")
+        line = line if len(line) <= _MAX_REPORT_LENGTH else f"{line[:_MAX_REPORT_LENGTH]} ..."
+        if line in self._reported or len(self._reported) > _MAX_REPORTS:
+            return
+        if len(self._reported) == _MAX_REPORTS:
+            line = f"{line} (no further trouble is reported)"
+        self._reported.add(line)
+        self._troubles.append(line)
 
 
 @dataclass(slots=True)
@@ -199,14 +228,13 @@ class SyncWriter:
         """Continue after what earlier runs of the campaign have written."""
         try:
             page = read_json(self.store.folder, PROGRESS)
-            numbers = [int(page[name]) for name in ("parcels", "entries", "findings")]
-            self._batches, self._seeds, self._findings = numbers
+            counts = [count_in(page, name) for name in ("parcels", "entries", "findings")]
+            self._batches, self._seeds, self._findings = counts
         except FileNotFoundError:
             pass  # there was none
-        except (DamagedFile, KeyError, TypeError, ValueError):
+        except DamagedFile:
             # new sync batches need new numbers, or others would skip them; all cases are written again
-            written = (self.store.folder / FOLDER).glob("[0-9]*.npz")
-            self._batches = max((int(path.stem) for path in written), default=0)
+            self._batches = max(numbered_batches(self.store.folder), default=0)
 
     def _write_cases(self, progress: Progress) -> int:
         findings = self.store.latest(
@@ -246,18 +274,20 @@ class SyncWriter:
         write_json(self.store.folder, PROGRESS, page)
 
 
-def _batches_written(folder: Path) -> int:
-    """How many sync batches the instance in `folder` has written."""
-    count = read_json(folder, PROGRESS).get("parcels")
-    if not isinstance(count, int):
-        raise DamagedFile(f"{PROGRESS} is damaged: it does not say how many sync batches there are")
-    return count
-
-
 def _valid_and_solvable(target: Target, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,) True where `inputs` (n, d) are valid and solvable."""
+    """(n,) True where `inputs` (n, d) are valid and solvable.
+
+    Constraints see only what the search might have proposed itself, for which they were written: no value
+    that is out of range, and no angle of a thousand turns.
+    """
+    is_good = np.ones(len(inputs), np.bool_)
     with blamed_on("the target that judges inputs"):
-        is_good = np.array(target.inputs.is_valid(inputs), np.bool_)
+        for dimension, values in zip(target.inputs.dimensions, inputs.T, strict=True):
+            width = dimension.high - dimension.low
+            is_near = (values >= dimension.low - width) & (values <= dimension.high + width)
+            is_good &= is_near & dimension.contains(values)
+        if is_good.any():
+            is_good[is_good] = np.asarray(target.inputs.is_valid(inputs[is_good]), np.bool_)
         if target.solvable is not None and is_good.any():
             is_good[is_good] = np.asarray(target.solvable(inputs[is_good]), np.bool_)
     return is_good
