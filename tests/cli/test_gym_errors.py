@@ -15,6 +15,8 @@ FAULTS = {
     "reset": ("raised", 0, "KeyError: 'no map of this place'"),
     "step": ("raised", 3, "ZeroDivisionError: float division by zero"),
     "quits": ("raised", 3, "SystemExit: lost"),
+    "flag": ("raised", 3, "ValueError: step gave terminated = 'no', expected True or False"),
+    "text": ("raised", 3, "ValueError: step gave the reward '1.0', expected a number"),
     "shape": ("raised", 3, "ValueError: an observation has shape (2,), its space says (1,)"),
     "observation": ("numbers", 3, "the observation has a NaN or infinite number in it at step 3"),
     "reward": ("numbers", 3, "the reward is NaN at step 3"),

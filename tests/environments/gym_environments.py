@@ -64,6 +64,10 @@ class Faulty(Corridor):
                 observation[0] = np.nan
             if self.fault == "reward":
                 reward = np.nan
+            if self.fault == "flag":
+                terminated = "no"
+            if self.fault == "text":
+                reward = "1.0"
             if self.fault == "shape":
                 observation = np.array([self.place, 1.0])
             if self.fault == "quits":

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.environments.spaces import ObservationTable
+from policyfuzz.environments.spaces import ObservationTable, StepTable, as_flag, as_reward
 
 BOX = spaces.Box(-1, 1, (3,), np.float32)
 PARTS = spaces.Dict(
@@ -94,3 +94,44 @@ def test_large_observations_are_sketched_row_by_row():
     sketched = np.linalg.norm(states[:, None] - states, axis=2)[np.triu_indices(9, 1)]
     ratio = sketched / true
     assert ratio.std() / ratio.mean() < 0.3
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(True), 1, np.int64(1), np.array(True)])
+def test_what_is_true_or_false_is_a_flag(value):
+    assert as_flag(value, "terminated") is True
+    assert as_flag(np.logical_not(value), "terminated") is False
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["no", "", None, [], [True], {}, 2, -1, 0.0, 1.0, np.nan, np.array([True]), np.array(["no"]), object],
+)
+def test_what_is_neither_true_nor_false_is_told(value):
+    with pytest.raises(ValueError, match=r"step gave terminated = .*, expected True or False"):
+        as_flag(value, "terminated")
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int8(2), np.array(2.0), np.array([2.0])])
+def test_one_number_is_a_reward(value):
+    assert as_reward(value) == 2.0
+
+
+@pytest.mark.parametrize("value", ["2", None, [1.0, 2.0], np.zeros(2), [], 1j, {}, object(), b"2"])
+def test_what_is_no_number_is_no_reward(value):
+    with pytest.raises(ValueError, match=r"step gave the reward .*, expected a number"):
+        as_reward(value)
+
+
+@pytest.mark.parametrize(
+    ("reward", "terminated", "truncated", "problem"),
+    [
+        (0.0, "no", False, "terminated = 'no'"),
+        (0.0, True, "no", "truncated = 'no'"),
+        ("0", False, False, "the reward '0'"),
+    ],
+)
+def test_step_of_an_environment_is_checked(reward, terminated, truncated, problem):
+    table = StepTable(1, ObservationTable(BOX), ("terminated", "truncated", "out_of_space"))
+    with pytest.raises(ValueError, match=f"step gave {problem}"):
+        table.put(0, np.zeros(3), reward, terminated, truncated, {}, ())
+    assert not table.signals.any()

@@ -104,6 +104,27 @@ def test_what_is_not_expected_is_told(given, problem):
         simulator(Strange).reset(INPUTS, SEEDS)
 
 
+@pytest.mark.parametrize(
+    ("reward", "ended", "problem"),
+    [
+        (1.0, "no", "step gave ended = 'no', expected True or False"),
+        (1.0, None, "step gave ended = None, expected True or False"),
+        ("1.0", False, "step gave the reward '1.0', expected a number"),
+    ],
+)
+def test_step_that_gives_something_else_ends_its_episode(reward, ended, problem):
+    class Vague(Walk):
+        def step(self, action):
+            observation, *_, signals = super().step(action)
+            return observation, reward, ended, signals
+
+    walks = simulator(Vague)
+    walks.reset(INPUTS, SEEDS)
+    frame = walks.step(np.zeros(3), np.arange(3))
+    assert frame.errors[0].summary == f"ValueError: {problem}"
+    assert frame.rewards.tolist() == [0.0, 0.0, 0.0]
+
+
 def test_observations_of_another_shape_are_told():
     class Growing(Walk):
         def step(self, action):

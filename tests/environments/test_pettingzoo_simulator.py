@@ -152,3 +152,23 @@ def test_an_environment_object_is_used_again_without_a_trace():
         assert one.returns[0] == together.returns[wanted]
         length = one.lengths[0]
         np.testing.assert_array_equal(one.states[0, :length], together.states[wanted, :length])
+
+
+@pytest.mark.parametrize(
+    ("position", "value", "problem"),
+    [
+        (1, "1.0", "step gave the reward '1.0', expected a number"),
+        (2, "no", "step gave terminated of guard_0 = 'no', expected True or False"),
+        (3, [], "step gave truncated of guard_0 = [], expected True or False"),
+    ],
+)
+def test_step_that_gives_something_else_ends_its_episode(position, value, problem):
+    class Vague(MortalAgents):  # type: ignore[misc, valid-type]
+        def step(self, actions):
+            given = super().step(actions)
+            if "guard_0" in given[position]:
+                given[position]["guard_0"] = value
+            return given
+
+    found, _ = run([123], make=Vague)
+    assert found.errors[0].summary == f"ValueError: {problem}"

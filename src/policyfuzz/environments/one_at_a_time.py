@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError
 from policyfuzz.core.inputs import Choice, Dimension, InputSpace, Integer, Seed
 from policyfuzz.core.interfaces import RAISED, EpisodeError, Frame, traceback_text
+from policyfuzz.environments.spaces import as_flag, as_reward
 
 _RESET = ("observation", "signals")
 _STEP = ("observation", "reward", "ended", "signals")
@@ -114,7 +115,8 @@ class _Table:
                 f" {', '.join(self._names) or 'none'}",
                 "reset and step give all that OneAtATime(..., signals=...) names, and no others",
             )
-        self.observations[row], self.rewards[row], self.ended[row] = seen, reward, ended
+        self.rewards[row], self.ended[row] = as_reward(reward), as_flag(ended, "ended")
+        self.observations[row] = seen
         self.signals[row] = [signals[name] for name in self._names]
 
     def fail(self, row: int, error: EpisodeError) -> None:

@@ -17,7 +17,9 @@ from policyfuzz.environments.simulator import ActionsReader, GymSimulator, Rende
 from policyfuzz.environments.spaces import (
     ObservationTable,
     StepTable,
+    as_flag,
     as_number,
+    as_reward,
     row_type,
 )
 from policyfuzz.environments.starts import Start
@@ -190,6 +192,8 @@ class _JointStepTable(StepTable):
     ) -> None:
         self._joint.put(self.observations, row, observation)
         self.rewards[row] = self._combined(reward)
+        terminated = {agent: as_flag(flag, f"terminated of {agent}") for agent, flag in terminated.items()}
+        truncated = {agent: as_flag(flag, f"truncated of {agent}") for agent, flag in truncated.items()}
         gone = [agent for agent in observation if terminated.get(agent) or truncated.get(agent)]
         for agent in gone:
             self._joint.bury(self.observations, row, agent)
@@ -202,8 +206,10 @@ class _JointStepTable(StepTable):
         """The one reward of this step."""
         combine = REWARDS.get(self._reward)
         if combine is None:
-            return next((float(value) for agent, value in rewards.items() if str(agent) == self._reward), 0.0)
-        return combine([float(value) for value in rewards.values()]) if rewards else 0.0
+            return next(
+                (as_reward(value) for agent, value in rewards.items() if str(agent) == self._reward), 0.0
+            )
+        return combine([as_reward(value) for value in rewards.values()]) if rewards else 0.0
 
     def _put_signals(
         self, row: int, info: Mapping[Any, Any], info_keys: Sequence[str], **own: Mapping[Any, Any]

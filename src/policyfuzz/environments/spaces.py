@@ -1,5 +1,6 @@
 """Arrays of what many environments take and give in a step: actions, observations, rewards, signals."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -143,10 +144,11 @@ class StepTable:
     ) -> None:
         """Write what a step of an environment gave into row `row`."""
         self._table.put(self.observations, row, observation)
-        self.rewards[row] = reward
+        self.rewards[row] = as_reward(reward)
+        terminated, truncated = as_flag(terminated, "terminated"), as_flag(truncated, "truncated")
         if terminated or truncated:
             # a limit that is reached in the very step in which the episode ends by itself has cut nothing
-            self.signals[row, 0], self.signals[row, 1] = bool(terminated), not terminated
+            self.signals[row, 0], self.signals[row, 1] = terminated, not terminated
         for column, key in enumerate(info_keys, start=3):
             self.signals[row, column] = as_number((info or {}).get(key))
 
@@ -163,6 +165,26 @@ def as_number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return float("nan")
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """`value`, which a step gave as `name`, if it is true or false: words and lists are neither."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    flag = np.asarray(value)
+    if flag.ndim == 0 and (flag.dtype.kind == "b" or (flag.dtype.kind in "iu" and flag in (0, 1))):
+        return bool(flag)
+    raise ValueError(f"step gave {name} = {reprlib.repr(value)}, expected True or False")
+
+
+def as_reward(value: Any) -> float:
+    """`value`, which a step gave as reward, if it is one number; numpy would make one of a text, too."""
+    if isinstance(value, float | int):
+        return float(value)
+    reward = np.asarray(value)
+    if reward.size == 1 and reward.dtype.kind in "fiub":
+        return float(reward.item())
+    raise ValueError(f"step gave the reward {reprlib.repr(value)}, expected a number")
 
 
 def _as_record(observation: Any, kind: np.dtype[Any]) -> Any:
