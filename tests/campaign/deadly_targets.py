@@ -63,6 +63,20 @@ class Hang(Trap):
     dangers = ("hang",)
 
 
+class Once(Trap):
+    """Can be run once from each start below -1; after that it kills its process. DOOMED names its notes."""
+
+    dangers = ()
+
+    def reset(self, *, seed=None, options=None):
+        first = super().reset(seed=seed, options=options)
+        notes = Path(os.environ["DOOMED"])
+        place, known = f"{self.place!r}\n", notes.read_text() if notes.exists() else ""
+        notes.write_text(known + place)
+        self.danger = "kill" if self.place < -1 and place in known else None
+        return first
+
+
 def danger(place, dangers):
     """What happens from this `place`: each danger has its own stretch of 0.3 on the far left."""
     position = int((place + 4.0) / 0.3)

@@ -1,11 +1,15 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignWriter
-from policyfuzz.campaign.health import Level, check_target, is_unhealthy
+from policyfuzz.campaign.health import Level, Nominal, check_target, examine, is_unhealthy
 from policyfuzz.core.errors import UnhealthyTarget
+from policyfuzz.core.executions import Executions
+from policyfuzz.core.interfaces import CRASHED, HUNG, RAISED, EpisodeError
 from policyfuzz.core.settings import StopReason
 from policyfuzz.targets.registry import load_target
 
@@ -63,3 +67,49 @@ def test_policy_that_always_crashes_is_noticed_with_small_batches(tmp_path, monk
     store = CampaignWriter.create(tmp_path, config, target.inputs)
     assert Campaign(target, store, Budget(executions=100)).run() is StopReason.UNHEALTHY
     store.close()
+
+
+def with_error(executions: Executions, row: int, kind: str) -> Executions:
+    """The same, where the episode at `row` has ended in an error."""
+    returns = np.where(np.arange(len(executions)) == row, np.nan, executions.returns)
+    return replace(executions, returns=returns, errors={row: EpisodeError(kind, 3, f"it {kind}")})
+
+
+@pytest.mark.parametrize("is_second", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "level", "told"),
+    [
+        (
+            CRASHED,
+            Level.WARNING,
+            "1 of 4 episodes could be run only once, the other time one killed its worker",
+        ),
+        (
+            HUNG,
+            Level.WARNING,
+            "1 of 4 episodes could be run only once, the other time one hung: it hung (step 3)",
+        ),
+        (RAISED, Level.UNHEALTHY, "1 of 4 episodes gave another result when run again"),
+    ],
+)
+def test_worker_that_is_lost_in_one_of_two_runs_is_not_called_randomness(kind, level, told, is_second):
+    both = Executions.of(np.arange(4.0), np.zeros(4))
+    runs = [both, with_error(both, 2, kind)]
+    first, second = runs if is_second else runs[::-1]
+    target = replace(load_target("faulty_targets:healthy"), further_checks=None)
+    diagnoses = {one.name: one for one in examine(target, Nominal(first, second, 1.0, 1.0))}
+    assert diagnoses["determinism"].level is level
+    assert told in diagnoses["determinism"].message
+
+
+def test_worker_that_is_lost_does_not_hide_randomness():
+    both = Executions.of(np.arange(4.0), np.zeros(4))
+    other = replace(with_error(both, 2, CRASHED), returns=np.array([0.0, 7.0, np.nan, 3.0]))
+    target = replace(load_target("faulty_targets:healthy"), further_checks=None)
+    diagnoses = {one.name: one for one in examine(target, Nominal(both, other, 1.0, 1.0))}
+    assert diagnoses["determinism"].message == "1 of 4 episodes gave another result when run again"
+
+
+def test_first_error_is_told_with_its_place():
+    found = diagnosis("errors", "raising")
+    assert "(faulty_targets.py:" in found.message

@@ -162,3 +162,15 @@ def test_action_outside_of_its_space_stops_the_campaign(cli, tmp_path):
     code, _, err = cli("fuzz", target, "--policy", "py:wild.py:act", "--oracle", "terminated", *limits)
     assert code == 2
     assert "the policy gave 2 as an action, which is not in Discrete(2)" in err
+
+
+@pytest.mark.parametrize("ui", ["plain", "none"])
+def test_unhealthy_start_shows_its_first_error_and_points_to_nothing_that_is_not_there(cli, ui):
+    target = f"gym:{ENVIRONMENTS}:Faulty:env.fault=reset,input=start=-4..-3.5"
+    code, out, err = cli(
+        "fuzz", target, "--policy", BRAVE, "--oracle", "terminated", "--max-execs", 90, "-o", "c", "--ui", ui
+    )
+    assert code == 3
+    assert "KeyError: 'no map of this place' (gym_environments.py:" in err
+    assert "episodes could not be run" in out
+    assert "--errors" not in out + err

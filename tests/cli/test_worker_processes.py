@@ -114,6 +114,18 @@ def test_check_survives_an_environment_that_segfaults(cli):
 
 
 @pytest.mark.slow
+def test_workers_killed_during_the_health_check_are_not_called_randomness(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOOMED", str(tmp_path / "notes"))
+    words = ["check", f"gym:{DEADLY}:Once", *POLICY, "-j", 1, "--episodes", 10, "--json"]
+    code, out, err = cli(*words)
+    assert code == 0, err
+    found = {one["name"]: one for one in json.loads(out)["diagnoses"]}["determinism"]
+    assert found["level"] == "warning"
+    assert "episodes could be run only once, the other time one killed its worker" in found["message"]
+    assert "SIGKILL" in found["message"]
+
+
+@pytest.mark.slow
 def test_workers_that_cannot_start_say_why_and_leave_the_folder_usable(cli):
     code, out, err = cli("fuzz", f"{DEADLY}:unlicensed", "-j", 2, "-o", "c", "--ui", "none")
     assert code == 3

@@ -1,13 +1,15 @@
 """Is this target worth fuzzing? Examines nominal episodes before the search starts."""
 
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from policyfuzz.core.executions import Executions, concatenate
-from policyfuzz.core.interfaces import ENDLESS, HUNG, NUMBERS, STATE
+from policyfuzz.core.interfaces import CRASHED, ENDLESS, HUNG, NUMBERS, STATE, EpisodeError
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
@@ -102,7 +104,7 @@ def _errors(executions: Executions) -> Diagnosis:
     if not errors:
         return Diagnosis("errors", Level.GOOD, f"all of {count} random episodes could be run")
     share, first = len(errors) / count, errors[0]
-    message = f"{share:.1%} of {count} random episodes end in an error, such as: {first.summary}"
+    message = f"{share:.1%} of {count} random episodes end in an error, such as: {_described(first)}"
     level = Level.UNHEALTHY if share > _UNHEALTHY_ERROR_SHARE else Level.WARNING
     hints = {
         STATE: "the environment does not start in the state it is given; vary only its seed: --input seed",
@@ -128,21 +130,52 @@ def _finite(executions: Executions) -> Diagnosis:
     )
 
 
+def _described(error: EpisodeError) -> str:
+    """`error` in one line, with where it happened."""
+    lines = re.findall(r'^  File "(.+)", line (\d+)', error.text, re.MULTILINE)
+    innermost = slice(1) if "most recent call first" in error.text else slice(-1, None)
+    places = [f"{Path(file).name}:{line}" for file, line in lines[innermost]]
+    return f"{error.summary} ({', '.join([*places, f'step {error.step}' if error.step else 'reset'])})"
+
+
 def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
     pairs = zip(executions[: len(replayed)].outcomes, replayed.outcomes, strict=True)
     same = np.array([first.is_same(second) for first, second in pairs], np.bool_)
-    if same.all():
+    lost = _lost_once(executions, replayed)
+    differs = [row for row in np.flatnonzero(~same).tolist() if row not in lost]
+    if differs:
         return Diagnosis(
-            "determinism", Level.GOOD, f"{len(replayed)} episodes run twice gave the same result"
+            "determinism",
+            Level.UNHEALTHY,
+            f"{len(differs)} of {len(replayed)} episodes gave another result when run again",
+            "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch"
+            " mix (a plain matrix product does: it rounds by the number of its rows; policyfuzz.EachAlone"
+            " does not); an environment that carries something over needs a new object each time:"
+            " gym:ENVIRONMENT:fresh=yes",
         )
-    return Diagnosis(
-        "determinism",
-        Level.UNHEALTHY,
-        f"{np.count_nonzero(~same)} of {len(replayed)} episodes gave another result when run again",
-        "seed all randomness of simulator and policy from the case seed, and do not let rows of a batch mix"
-        " (a plain matrix product does: it rounds by the number of its rows; policyfuzz.EachAlone does not);"
-        " an environment that carries something over needs a new object each time: gym:ENVIRONMENT:fresh=yes",
-    )
+    if lost:
+        first = next(iter(lost.values()))
+        way = "hung" if first.kind == HUNG else "killed its worker"
+        return Diagnosis(
+            "determinism",
+            Level.WARNING,
+            f"{len(lost)} of {len(replayed)} episodes could be run only once, the other time one {way}:"
+            f" {_described(first)}",
+            "does something else stop the workers, such as a limit on memory? If not, the environment crashes"
+            " or hangs by chance",
+        )
+    return Diagnosis("determinism", Level.GOOD, f"{len(replayed)} episodes run twice gave the same result")
+
+
+def _lost_once(executions: Executions, replayed: Executions) -> dict[int, EpisodeError]:
+    """Row to error of the episodes whose worker died or hung in one of both runs: they cannot be compared."""
+    lost = {}
+    for row in range(len(replayed)):
+        runs = [run.errors.get(row) for run in (executions, replayed)]
+        ends = [error for error in runs if error is not None and error.kind in (CRASHED, HUNG)]
+        if len(ends) == 1:
+            lost[row] = ends[0]
+    return lost
 
 
 def _oracle(executions: Executions) -> Diagnosis:

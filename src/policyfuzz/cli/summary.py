@@ -67,7 +67,9 @@ def print_summary(
     if progress.workers > 1 or progress.restarts:
         grid.add_row("workers", workers_text(progress))
     if progress.failures:
-        grid.add_row("errors", f"{failures_text(progress)}: policyfuzz show {campaign.folder} --errors")
+        # an unhealthy start stores nothing
+        where = f": policyfuzz show {campaign.folder} --errors" if progress.batch else ""
+        grid.add_row("errors", f"{failures_text(progress)}{where}")
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
     for label, line in crash_rates(progress).items():
         grid.add_row(label, line)
