@@ -3,6 +3,7 @@
 import ast
 import io
 import re
+import warnings
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from rich.text import Text
 
 import policyfuzz.cli
 from policyfuzz.cli import console
-from policyfuzz.cli.echo import echo, show_usage_error
+from policyfuzz.cli.echo import echo, show_usage_error, show_warning
 
 HOSTILE = "\x1b]0;x\x07\x1b[2J\x9b1m\u202e\u2066\u200b\u2028\r\x7f\udcff"
 SHOWN = r"\x1b]0;x\x07\x1b[2J\x9b1m\u202e\u2066\u200b\u2028\r\x7f\udcff"
@@ -50,6 +51,16 @@ def test_echo_shows_control_characters_as_escapes(capsys, err):
 def test_a_usage_error_repeats_arguments_as_escapes(capsys):
     show_usage_error(click.UsageError("no such option: \x1b]0;x\x07\u202e"))
     assert capsys.readouterr().err == "Error: no such option: \\x1b]0;x\\x07\\u202e\n"
+
+
+def test_a_warning_quotes_as_escapes(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show_warning
+        warnings.warn(f"odd name {HOSTILE}", UserWarning, stacklevel=1)
+    said = capsys.readouterr().err
+    assert f"UserWarning: odd name {SHOWN}\n" in said
+    assert all(line.isprintable() for line in said.splitlines())
 
 
 @pytest.mark.parametrize("make", [console.talk, console.results])

@@ -2,12 +2,13 @@
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
 import click
 
-from policyfuzz.cli.echo import echo, show_usage_error
+from policyfuzz.cli.echo import echo, show_usage_error, show_warning
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
 
 #: Verb to what it does; its module is imported only when the verb is used.
@@ -72,6 +73,7 @@ def policyfuzz() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    warnings.showwarning = show_warning
     sys.path.insert(0, "")  # targets named module:function may live in the current folder
     code = exit_code(arguments)
     for stream in (sys.stdout, sys.stderr):

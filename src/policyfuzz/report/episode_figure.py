@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from policyfuzz.core.errors import CampaignError, CannotRender
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import Recording, record
+from policyfuzz.core.visible import visible
 from policyfuzz.report.film import Camera
 from policyfuzz.triage.replay import Replay
 
@@ -59,7 +60,7 @@ def draw_episode(replay: Replay, path: Path) -> None:
     top = figure.add_subplot(grid[1, :])
     _draw_numbers(top, figure.add_subplot(grid[2, :], sharex=top), recording, replay)
     verdict = f"{replay.kind} at step {replay.crash_step}" if replay.crashes else "no crash"
-    figure.suptitle(f"{replay.target.name}, finding {replay.finding.id}: {verdict}")
+    figure.suptitle(_plain(f"{replay.target.name}, finding {replay.finding.id}: {verdict}"))
     figure.savefig(path, dpi=120, format="png")
 
 
@@ -68,7 +69,7 @@ def _draw_numbers(top: Axes, bottom: Axes, recording: Recording, replay: Replay)
     changing = np.ptp(np.nan_to_num(recording.signals), axis=0) > 0
     for name, values, changes in zip(recording.signal_names, recording.signals.T, changing, strict=True):
         if changes:
-            top.plot(values, label=name)
+            top.plot(values, label=_plain(name))
     top.set_ylabel("signals that the oracle judges")
     beside = top.twinx()
     beside.plot(recording.rewards, color="grey", linewidth=0.8, linestyle=":", label="reward")
@@ -83,3 +84,8 @@ def _draw_numbers(top: Axes, bottom: Axes, recording: Recording, replay: Replay)
     if replay.crash_step is not None:
         for axes in (top, bottom):
             axes.axvline(replay.crash_step, color="tab:red", linestyle="--")
+
+
+def _plain(name: str) -> str:
+    """`name` as a picture can show it: fonts have no control characters, and $ would begin a formula."""
+    return visible(name).replace("$", r"\$")

@@ -16,6 +16,7 @@ from policyfuzz.core.errors import CampaignError, TargetCodeError, UsageError, b
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import record
 from policyfuzz.core.target import Target
+from policyfuzz.core.visible import visible_line
 from policyfuzz.triage.replay import Replay
 
 Picture = NDArray[np.uint8]  #: (height, width, 3)
@@ -90,9 +91,9 @@ def caption(picture: Picture, step: int, replay: Replay) -> Picture:
     middle = height + _CAPTION * 0.62
     said = f"step {step} of {replay.steps}"
     if has_crashed:
-        said = f"{replay.kind} at step {replay.crash_step}  ·  {said}"
+        said = visible_line(f"{replay.kind} at step {replay.crash_step}  ·  {said}")
     draw.text((width - 10, middle), said, ink, font, anchor="rm")
-    title = f"{replay.target.name}, finding {replay.finding.id}"
+    title = visible_line(f"{replay.target.name}, finding {replay.finding.id}")
     room = width - 40 - draw.textlength(said, font)
     while title and draw.textlength(title, font) > room:
         title = title[1:]  # its end tells more
