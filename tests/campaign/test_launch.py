@@ -1,6 +1,7 @@
 """The one way into a campaign: start, resume, stop, leave nothing behind."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,25 @@ def test_new_campaigns_get_the_first_free_folder(target, tmp_path, monkeypatch):
         "campaigns/ripple-dimensions=3-probability=0.01-1",
         "campaigns/ripple-dimensions=3-probability=0.01-2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("\x1b]0;x\x07\u202e../../etc", "etc-1"),
+        ("..", "..-1"),
+        ("日本", "target-1"),
+        ("\udcff", "target-1"),
+        (f"module{300 * 'x'}:make", f"module{94 * 'x'}-1"),
+    ],
+)
+def test_folder_of_a_campaign_is_a_plain_name_whatever_the_target_is_called(
+    target, tmp_path, monkeypatch, name, folder
+):
+    monkeypatch.chdir(tmp_path)
+    launched = launch(replace(target, name=name), Budget(executions=100))
+    assert launched.folder == Path("campaigns", folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["campaigns"]
 
 
 def test_resumed_campaign_finds_what_an_uninterrupted_one_finds(target, tmp_path):

@@ -105,6 +105,25 @@ def test_json_holds_the_texts_and_prints_none_raw(run, verb):
     assert any(HOSTILE in text or NAME in text for text in texts_in(json.loads(printed)))
 
 
+def test_target_in_a_file_whose_name_is_no_text_can_be_fuzzed(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"t\xff.py")
+    shutil.copy(Path(__file__).with_name("hostile_texts.py"), name)
+    code, printed = run(f"fuzz {name}:make -o c --ui plain", *LIMITS)
+    assert code == 1, printed
+    assert_visible(printed)
+    assert run("show c 1")[0] == 0
+
+
+def test_names_that_cannot_be_stored_are_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = Path(__file__).with_name("hostile_texts.py").read_text()
+    Path("t.py").write_text(text.replace('unit=f"m{HOSTILE}"', 'unit="\\udcff"'))
+    code, printed = run("fuzz t.py:make -o c", *LIMITS)
+    assert code == 2
+    assert r"calls something '\udcff', which is no text" in printed
+
+
 @pytest.mark.parametrize("ui", ["screen", "plain"])
 @pytest.mark.slow
 def test_terminal_is_not_obeyed_by_what_a_campaign_says(workshop, tmp_path, ui):

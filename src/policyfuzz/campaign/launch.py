@@ -29,6 +29,8 @@ from policyfuzz.store.writer import CampaignWriter
 
 #: Longer names of targets make poor folder names; their options are left out.
 _LONG_NAME = 40
+#: File systems allow some 255 characters.
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +226,7 @@ def _folder_name(target: str) -> str:
     if len(target) > _LONG_NAME or "/" in target:
         base, _ = split_options(target)
         target = base if "/" not in base else Path(base).name
-    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", target).strip("-")
+    return re.sub(r"[^A-Za-z0-9.=_-]+", "-", target).strip("-")[:_LONGEST_NAME] or "target"
 
 
 def _instance_folder(sync: Path, folder: Path) -> Path:

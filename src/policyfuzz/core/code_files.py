@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -110,7 +111,7 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
         raise request.failure(f"no file {str(path)!r} for {request}", hint)
     content = path.read_bytes()
     # its own name may be that of an installed module; an edited file is another module
-    name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
+    name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(os.fsencode(path) + content).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name], content
     spec = importlib.util.spec_from_file_location(name, path)
@@ -165,7 +166,7 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
     except TypeError:  # an object, or built in
         written = inspect.getsourcefile(type(thing)) if type(thing).__module__ != "builtins" else None
     files = dict.fromkeys(file for file in (module.__file__, written) if file is not None)
-    return tuple(Path(file).read_bytes() for file in files) or (place.encode(),)
+    return tuple(Path(file).read_bytes() for file in files) or (os.fsencode(place),)
 
 
 @contextmanager

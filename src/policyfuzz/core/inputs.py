@@ -85,6 +85,12 @@ class InputSpace:
         return tuple(dimension.name for dimension in self.dimensions)
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Names, units and options of all dimensions."""
+        parts = ((one.name, one.unit, *getattr(one, "options", ())) for one in self.dimensions)
+        return tuple(text for part in parts for text in part)
+
+    @property
     def periods(self) -> NDArray[np.float64]:
         """(d,) period of each unit coordinate: 1 where it wraps round, 0 where it does not."""
         return np.array([1.0 if dimension.is_periodic else 0.0 for dimension in self.dimensions])

@@ -55,6 +55,12 @@ class Target:
         for what in ("horizon", "batch_size", "samples", "film_steps_per_second"):
             if getattr(self, what) < 1:
                 raise UsageError(f"target {self.name} has {what} {getattr(self, what)}, expected 1 or more")
+        for text in map(str, (*self.inputs.texts, *self.oracle.kinds)):
+            if not text.isprintable() and any("\ud800" <= one <= "\udfff" for one in text):
+                raise UsageError(
+                    f"target {self.name} calls something {text!r}, which is no text and cannot be stored",
+                    "name dimensions, units, options and kinds of crashes in Unicode",
+                )
 
     def for_film(self) -> "Target":
         """The same target, with a simulator that renders if there is one."""
