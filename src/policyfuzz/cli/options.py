@@ -34,7 +34,8 @@ as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON on st
 trust = click.option(
     "--trust",
     is_flag=True,
-    help="Load policy files that can run code while they are loaded (sb3 zips, pickles).",
+    help="Load policy files that can run code while they are loaded (sb3 zips, pickles), and run code that"
+    " only a campaign file names.",
 )
 
 

@@ -16,6 +16,9 @@ from typing import Any
 
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
 
+#: As `sys.path` has it.
+_CURRENT_FOLDER = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -62,6 +65,22 @@ def load_attribute(place: str, what: str) -> Any:
 def load_file(path: Path, what: str) -> ModuleType:
     """The module in the file at `path`."""
     return _run_file(path.expanduser().absolute(), _Request(str(path), what, "", UsageError))[0]
+
+
+def import_user_module(name: str) -> ModuleType:
+    """The module that the user calls `name`, perhaps in the current folder."""
+    search_last()
+    return importlib.import_module(name)
+
+
+def search_last(folder: str = _CURRENT_FOLDER) -> None:
+    """Import from `folder` too from now on, after all other places.
+
+    Last, so that no file there can replace a module of Python or of an installed package. Done only when code
+    that the user named is loaded: all other commands may be run in a folder of a stranger.
+    """
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def code_digest(places: Iterable[str]) -> str:
@@ -118,8 +137,8 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
         raise request.failure(f"{path} cannot be imported", "")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look their module up
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # files beside it can be imported, now and later
+    search_last(str(path.parent))  # files beside it can be imported, now and later
+    search_last()
     try:
         with _explained_errors(request):
             # not by its loader, whose cache may be older than the bytes that are hashed
@@ -133,14 +152,12 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
 def _import(name: str, request: _Request) -> ModuleType:
     try:
         with _explained_errors(request):
-            return importlib.import_module(name)
+            return import_user_module(name)
     except PolicyFuzzError as error:
         cause = error.__cause__
         if not isinstance(cause, ModuleNotFoundError) or not f"{name}.".startswith(f"{cause.name}."):
             raise
         hint = "is the module in this folder or on PYTHONPATH?"
-        if Path(f"{name}.py").is_file():
-            hint = f"did you mean {request.scheme}{name}.py:{request.place.rpartition(':')[2]}?"
         raise request.failure(f"cannot load {request}: {cause}", hint) from cause
 
 
@@ -186,4 +203,14 @@ def _explained_errors(request: _Request) -> Iterator[None]:
     except Exception as error:  # whatever the user's own module raises
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.filename}:{frame.lineno}"
-        raise kind(f"cannot load {request}: {type(error).__name__}: {error} ({where})", "") from error
+        message = f"cannot load {request}: {type(error).__name__}: {error} ({where})"
+        raise kind(message, _hint_at_sibling(error, Path(frame.filename).parent)) from error
+
+
+def _hint_at_sibling(error: Exception, folder: Path) -> str:
+    """Where another module of the same name was found before the one in `folder`."""
+    found = error.path if isinstance(error, ImportError) else None
+    beside = folder / f"{error.name}.py" if isinstance(error, ImportError) else folder
+    if found is None or not beside.is_file() or beside == Path(found):
+        return ""
+    return f"{found} is found before {beside}: rename your file"

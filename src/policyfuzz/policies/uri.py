@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from policyfuzz.core.code_files import search_last
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 
@@ -28,8 +29,8 @@ _MODULES = {
     "sb3": "policyfuzz.policies.sb3",
     "torchscript": "policyfuzz.policies.torch",
 }
-#: URIs of files that can run code while they are loaded.
-_TRUSTED = ("sb3:", "torchscript:")
+#: Schemes of policies that are code, or files that can run code while they are loaded.
+_RUN_CODE = ("py", "sb3", "torchscript")
 #: Other names for these schemes, too different for a did-you-mean by spelling.
 _OTHER_NAMES = {
     "jit": "torchscript",
@@ -72,16 +73,18 @@ def load_policy(uri: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
     meant = None if scheme in _MODULES else suggestion(uri)
     if not colon or len(scheme) == 1:  # one letter is the drive of a Windows path
         raise _no_scheme(uri, meant)
+    if trust:
+        search_last()  # a pickle may need modules of the user
     loaded = _loader(scheme, meant)(rest, spaces, trust)
     if not isinstance(loaded, LoadedPolicy):
         raise PolicyError(f"the loader of {scheme}: returned {type(loaded).__name__}, expected LoadedPolicy")
     return loaded
 
 
-def needs_trust(policy: str | None) -> bool:
-    """True if this URI, or one of several with ; between them, needs trust to be loaded."""
-    parts = () if policy is None else policy.split(";")
-    return any(part.split("=")[-1].startswith(_TRUSTED) or part.startswith(_TRUSTED) for part in parts)
+def is_data(uri: str) -> bool:
+    """True if no code is run to load `uri`, except by an installed package that brings its scheme."""
+    scheme, colon, _ = uri.partition(":")
+    return bool(colon) and scheme not in _RUN_CODE and (scheme in _MODULES or scheme in schemes())
 
 
 def schemes() -> tuple[str, ...]:
