@@ -7,34 +7,8 @@ from pathlib import Path
 import pytest
 
 #: What `python -m` imports before it comes to the package: only Python's own option -P keeps these out.
-IMPORTED_BY_PYTHON = set(
-    [
-        "importlib",
-        "warnings",
-        "contextlib",
-        "collections",
-        "keyword",
-        "operator",
-        "reprlib",
-        "functools",
-        "types",
-    ]
-)
-PACKAGES = [
-    "numpy",
-    "click",
-    "rich",
-    "scipy",
-    "numba",
-    "llvmlite",
-    "gymnasium",
-    "matplotlib",
-    "PIL",
-    "yaml",
-    "cloudpickle",
-    "torch",
-    "mpe2",
-]
+IMPORTED_BY_PYTHON = "importlib warnings contextlib collections keyword operator reprlib functools types"
+PACKAGES = "numpy click rich scipy numba llvmlite gymnasium matplotlib PIL yaml cloudpickle torch mpe2"
 PLANTED = """
 from pathlib import Path
 Path({mark!r}).open("a").write(__name__ + "\\n")
@@ -60,8 +34,9 @@ def mark(tmp_path_factory) -> Path:
 def run(tmp_path_factory, mark, campaign):
     """Run `policyfuzz`, or `python -m policyfuzz`, where every module of Python and many more are planted."""
     folder, scripts = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("scripts")
-    names = {name for name in sys.stdlib_module_names if not name.startswith("_")} - IMPORTED_BY_PYTHON
-    for name in [*names, *PACKAGES, "planted_package"]:
+    names = {name for name in sys.stdlib_module_names if not name.startswith("_")}
+    names -= set(IMPORTED_BY_PYTHON.split())
+    for name in [*names, *PACKAGES.split(), "planted_package"]:
         (folder / f"{name}.py").write_text(PLANTED.format(mark=str(mark)))
     (folder / "planted-1.0.dist-info").mkdir()
     (folder / "planted-1.0.dist-info" / "METADATA").write_text("Name: planted\nVersion: 1.0\n")
