@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.paths import absolute_path, is_file, names_in
 
 #: As `sys.path` has it.
 _CURRENT_FOLDER = ""
@@ -49,7 +50,7 @@ def find_code(place: str, what: str, scheme: str = "", failure: type[PolicyFuzzE
     if not where or not all(part.isidentifier() for part in name.split(".")):
         raise failure(f"{request} names no function", _form(request))
     if where.endswith(".py"):
-        path = Path(where).expanduser().absolute()
+        path = absolute_path(where, failure)
         module, content = _run_file(path, request)
         return Source(_attribute(module, name, path.name, request), f"{path}:{name}", (content,))
     module = _import(where, request)
@@ -64,7 +65,7 @@ def load_attribute(place: str, what: str) -> Any:
 
 def load_file(path: Path, what: str) -> ModuleType:
     """The module in the file at `path`."""
-    return _run_file(path.expanduser().absolute(), _Request(str(path), what, "", UsageError))[0]
+    return _run_file(absolute_path(path), _Request(str(path), what, "", UsageError))[0]
 
 
 def import_user_module(name: str) -> ModuleType:
@@ -92,7 +93,7 @@ def code_digest(places: Iterable[str]) -> str:
     for place in places:
         where = place if place.endswith(".py") else place.rpartition(":")[0]
         path = Path(where) if where.endswith(".py") else _file_of(where)
-        if path is not None and path.is_file():
+        if path is not None and is_file(path):
             digest.update(hashlib.sha256(path.read_bytes()).digest())
             files += 1
     return digest.hexdigest() if files else ""
@@ -107,7 +108,7 @@ def _file_of(module: str) -> Path | None:
 def absolute_name(name: str) -> str:
     """`name` so that it loads the same from any folder: the path of a file is made absolute."""
     place, _, attribute = name.rpartition(":")
-    return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else name
+    return f"{absolute_path(place)}:{attribute}" if place.endswith(".py") else name
 
 
 def _form(request: _Request) -> str:
@@ -122,8 +123,8 @@ def _form(request: _Request) -> str:
 
 def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
     """The module in the file at `path`, and the bytes that were run."""
-    if not path.is_file():
-        names = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    if not is_file(path):
+        names = [name for name in names_in(path.parent) if name.endswith(".py")]
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise request.failure(f"no file {str(path)!r} for {request}", hint)
@@ -181,7 +182,8 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
         written = inspect.getsourcefile(thing if not hasattr(thing, "__wrapped__") else inspect.unwrap(thing))
     except TypeError:  # an object, or built in
         written = inspect.getsourcefile(type(thing)) if type(thing).__module__ != "builtins" else None
-    files = dict.fromkeys(file for file in (module.__file__, written) if file is not None)
+    own = getattr(module, "__file__", None)  # what is compiled into Python has none
+    files = dict.fromkeys(file for file in (own, written) if file is not None)
     return tuple(Path(file).read_bytes() for file in files) or (place.encode(),)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from policyfuzz.core.code_files import search_last
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.paths import absolute_path, is_file, names_in
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 
 GROUP = "policyfuzz.policies"
@@ -121,16 +122,15 @@ class Address:
 
     def file(self) -> Path:
         """The file at this address, which exists; absolute."""
-        path = Path(self.place).expanduser().absolute()
-        if path.is_file():
+        path = absolute_path(self.place, PolicyError)
+        if is_file(path):
             return path
-        if path.is_dir():
+        folder, names = path.parent, names_in(path.parent)
+        if (not path.name or path.name in names) and path.is_dir():
             raise PolicyError(f"{path} is a folder, expected a file", hint=_inside(self.scheme, path))
-        folder = path.parent
-        names = sorted(item.name for item in folder.iterdir()) if folder.is_dir() else []
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "" if names else f"there is no folder {folder}"
-        raise PolicyError(f"no file {str(path)!r} for policy {self.scheme}:{self.place}", hint)
+        raise PolicyError(f"no file {str(path)!r} for policy {f'{self.scheme}:{self.place}'!r}", hint)
 
     def uri(self, place: str | Path) -> str:
         """The whole URI again, with `place` instead of the one that was given."""
@@ -149,8 +149,8 @@ def suggestion(place: str) -> str | None:
     """The URI that was probably meant by the bare path `place`; None for what is no path to a model."""
     if ".py:" in place:
         return f"py:{place}"
-    path = Path(place.partition("?")[0]).expanduser()
-    scheme = scheme_of(path) if path.is_file() else None
+    path = absolute_path(place.partition("?")[0])
+    scheme = scheme_of(path) if is_file(path) else None
     scheme = scheme or _BY_SUFFIX.get(path.suffix.lower())
     if scheme is None:
         return None
@@ -218,7 +218,7 @@ def _no_scheme(uri: str, meant: str | None) -> UsageError:
 
 
 def _inside(scheme: str, folder: Path) -> str:
-    files = sorted(item.name for item in folder.iterdir() if item.is_file())
+    files = [name for name in names_in(folder) if is_file(folder / name)]
     return f"did you mean {scheme}:{folder / files[0]}?" if len(files) == 1 else "name the file in it"
 
 

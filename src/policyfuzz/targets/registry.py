@@ -143,6 +143,8 @@ def load_target(
     can run code while it is loaded. `make_runner` runs the few episodes that a default oracle is chosen from.
     """
     trust = is_trusted(trust)
+    if isinstance(policy, str) and not policy.strip():
+        raise UsageError(f"policy is {policy!r}", "name one, or give none to use the target's own")
     whole, options = split_options(name)
     base, _, rest = whole.partition(":")
     if base == IN_MEMORY and rest:
@@ -204,7 +206,7 @@ def _from_code(place: str, options: dict[str, str], policy: str | None) -> Targe
         target = make(**arguments)
     except PolicyFuzzError:
         raise
-    except Exception as error:  # whatever the user's own code raises
+    except (Exception, SystemExit) as error:  # whatever the user's own code raises
         hint = (
             f"a target is a function with a parameter for each of: {', '.join(arguments)}"
             if arguments

@@ -17,8 +17,8 @@ from policyfuzz.targets.registry import ADAPTERS, BUILT_INS, is_trusted
 _GYMNASIUM = """
 Acrobot Ant BipedalWalker BipedalWalkerHardcore Blackjack CarRacing CartPole CliffWalking CliffWalkingSlippery
 FrozenLake FrozenLake8x8 HalfCheetah Hopper Humanoid HumanoidStandup InvertedDoublePendulum InvertedPendulum
-LunarLander LunarLanderContinuous MountainCar MountainCarContinuous Pendulum Pusher Reacher Swimmer Taxi Walker2d
-phys2d/CartPole phys2d/Pendulum tabular/Blackjack tabular/CliffWalking
+LunarLander LunarLanderContinuous MountainCar MountainCarContinuous Pendulum Pusher Reacher Swimmer Taxi
+Walker2d phys2d/CartPole phys2d/Pendulum tabular/Blackjack tabular/CliffWalking
 """
 #: Environments whose arguments (env.NAME) are numbers, words and files of data, without their version:
 #: those of Gymnasium, except GymV21Environment and GymV26Environment, whose arguments name other modules.
