@@ -47,7 +47,6 @@ ODD = {
     "NUL, target": ("check", "a\0b.py:make"),
     "NUL, policy": (*GYM, "--policy", "npz:a\0b"),
     "NUL, module": ("check", "a\0b:make"),
-    "NUL, init": ("init", "-o", "a\0b.py"),
     "half a surrogate pair": (*GYM, "--policy", "npz:\udcff"),
     "half a surrogate pair, file": ("check", "\udcff.py:make"),
     "folder": ("check", "folder.py:make"),
