@@ -42,6 +42,7 @@ def run(tmp_path_factory, mark, campaign):
     (folder / "planted-1.0.dist-info" / "METADATA").write_text("Name: planted\nVersion: 1.0\n")
     (folder / "planted-1.0.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
     (folder / ".numba_config.yaml").write_text(f"cache_dir: {mark}")  # a folder of pickles
+    (folder / "matplotlibrc").write_text("text.usetex: True\nbackend: module://planted_package\n")
     (scripts / "policyfuzz").write_text("from policyfuzz.cli.main import run\nrun()\n")
 
     def process(*arguments: object, script: bool = True) -> tuple[int, str]:
