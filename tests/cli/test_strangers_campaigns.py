@@ -144,6 +144,14 @@ def test_trust_by_the_environment_counts_for_replays(cli, plant, monkeypatch):
     assert has_run()
 
 
+def test_their_folder_is_not_searched_for_what_is_built_in(cli, plant, monkeypatch):
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
+    folder = plant("gym:CartPole-v1:wrap=gymnasium.wrappers:FlattenObservation", "npz:nowhere.npz")
+    code, _, err = cli("replay", folder, 1)
+    assert (code, "nowhere.npz" in err) == (2, True)
+    assert "" not in sys.path
+
+
 OWN = """
 from policyfuzz import load_target
 

@@ -19,6 +19,8 @@ from policyfuzz.core.paths import absolute_path, is_file, names_in
 
 #: As `sys.path` has it.
 _CURRENT_FOLDER = ""
+#: Packages whose wrappers a stranger's campaign may name: the current folder is not searched for them.
+_LIBRARIES = ("gymnasium", "minigrid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ def load_file(path: Path, what: str) -> ModuleType:
 
 def import_user_module(name: str) -> ModuleType:
     """The module that the user calls `name`, perhaps in the current folder."""
-    search_last()
+    if name.partition(".")[0] not in _LIBRARIES:
+        search_last()
     return importlib.import_module(name)
 
 

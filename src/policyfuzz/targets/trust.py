@@ -55,17 +55,18 @@ def require_trust(whose: str, target: str | None, policy: str | None, trust: boo
     code = [] if is_trusted(trust) else named_code(target, policy)
     if code:
         lines = "".join(f"\n  {one}" for one in code)
+        options = " and ".join(name for name, text in (("--target", target), ("--policy", policy)) if text)
         raise CampaignError(
             f"{whose} names code to run, and you have not named it yourself:{lines}",
-            "look at that code first; to run it, add --trust (trust=True in Python), or name it yourself:"
-            " --target NAME, --policy URI",
+            "look at that code first; to run it, add --trust (trust=True in Python), or name it yourself with"
+            f" {options}",
         )
 
 
 def named_code(target: str | None, policy: str | None) -> list[NamedCode]:
     """All code but that of installed packages which is run when `target` is loaded with `policy`.
 
-    Pure: nothing is imported or opened to find out. What cannot be judged counts as code.
+    Nothing is imported, and no file that they name is opened. What cannot be judged counts as code.
     """
     try:
         return [*_of_target(target), *_of_policy(policy)]
