@@ -1,14 +1,12 @@
 """PolicyFuzz: blackbox fuzz testing for trained policies.
 
 `__init__.pyi` lists the public names and where they live. Each is imported when it is first used, so that
-`import policyfuzz` stays cheap.
+`import policyfuzz` stays cheap. Nothing else is imported here: `python -m policyfuzz` comes through this file
+while Python still searches the current folder first (see `__main__.py`).
 """
 
-from functools import cache
-from typing import Any
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first used."""
     from importlib import import_module
 
@@ -25,12 +23,17 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_module_of()})
 
 
-@cache
 def _module_of() -> dict[str, str]:
     """Public name to the module it lives in, as `__init__.pyi` says."""
     import ast
     from pathlib import Path
 
-    stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
-    imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
-    return {alias.name: str(line.module) for line in imports for alias in line.names}
+    if not _MODULE_OF:
+        stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8"))
+        imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
+        _MODULE_OF.update({alias.name: str(line.module) for line in imports for alias in line.names})
+    return _MODULE_OF
+
+
+#: What `_module_of` has read.
+_MODULE_OF: dict[str, str] = {}

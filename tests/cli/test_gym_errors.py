@@ -86,7 +86,7 @@ def test_error_is_shown_and_run_again(run_in_process):
     assert "Traceback (most recent call last)" in out
     assert "gym_environments.py" in out
     assert "start" in out
-    code, out, _ = run_in_process("replay", "c", 1, "--error")
+    code, out, _ = run_in_process("replay", "c", 1, "--trust", "--error")
     assert code == 1
     assert "error 1 happens again at step 3" in out
 
@@ -120,7 +120,7 @@ def test_error_is_a_finding_where_the_oracle_says_so(cli, fault, word, kind):
     assert all(one.input[0] < -3 and one.crash_step == 3 for one in of_errors)
     assert summary["errors"] == 0
     assert {one.finding for one in campaign.failed_episodes()} == {one.id for one in of_errors}
-    code, out, _ = cli("replay", "c", of_errors[0].id, "--no-picture")
+    code, out, _ = cli("replay", "c", of_errors[0].id, "--trust", "--no-picture")
     assert code == 1
     assert "exactly as recorded" in out
 

@@ -33,7 +33,11 @@ def test_what_looks_like_markup_is_printed_as_it_is(cli, monkeypatch, text, ui):
 def test_half_a_surrogate_pair_is_stored_shown_and_replayed(loud_cli):
     code, _, err = fuzz(loud_cli, f"{HOSTILE}:Talkative:env.says=surrogate", ui="plain")
     assert code == 1, err
-    for command in (["show", "c", "--errors"], ["show", "c", 1, "--errors"], ["replay", "c", 1, "--error"]):
+    for command in (
+        ["show", "c", "--errors"],
+        ["show", "c", 1, "--errors"],
+        ["replay", "c", 1, "--trust", "--error"],
+    ):
         code, out, err = loud_cli(*command)
         assert code == (command[0] == "replay"), err
         assert r"ValueError: half a pair: \udc80" in out
@@ -49,7 +53,7 @@ def test_message_of_a_megabyte_keeps_its_head_and_tail(loud_cli):
         assert "ValueError: HEAD xxx" in one.text
         assert one.text.endswith("xxx TAIL")
         assert "characters left out" in one.text
-    for command in (["show", "c", 1, "--errors"], ["replay", "c", 1, "--error"]):
+    for command in (["show", "c", 1, "--errors"], ["replay", "c", 1, "--trust", "--error"]):
         code, out, err = loud_cli(*command)
         assert code == (command[0] == "replay"), err
         assert "HEAD xxx" in out
@@ -74,7 +78,7 @@ def test_wrapper_from_a_file_is_found_from_another_folder(cli, tmp_path, monkeyp
     assert code == 1, err
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    code, out, err = cli("replay", "../c", 1, "--no-picture")
+    code, out, err = cli("replay", "../c", 1, "--trust", "--no-picture")
     assert (code, err) == (1, "")
     assert "exactly as recorded" in out
 
@@ -87,14 +91,14 @@ def test_two_parts_of_an_oracle_may_have_one_name(cli):
     fallen = next(one for one in findings if one.episode_return >= -100)
     poor = next(one for one in findings if one.episode_return < -100)
     for one in (fallen, poor):
-        code, out, err = cli("replay", "c", one.id, "--no-picture")
+        code, out, err = cli("replay", "c", one.id, "--trust", "--no-picture")
         assert code == 1, err
         assert "exactly as recorded" in out
 
 
 def test_environment_without_pictures_is_drawn_and_not_filmed(cli, tmp_path):
     assert fuzz(cli, f"{HOSTILE}:Blind")[0] == 1
-    code, out, err = cli("replay", "c", 1)
+    code, out, err = cli("replay", "c", 1, "--trust")
     assert code == 1
     assert "exactly as recorded" in out
     assert "not filmed: the environment cannot draw itself: render() gave NoneType" in err

@@ -37,7 +37,7 @@ def test_own_simulator_is_healthy_and_its_crash_is_found(cli):
     assert code == 0, out
     code, out, _ = cli("fuzz", "my_target.py:make_target", "--max-execs", 1500, "--ui", "none", "-o", "c")
     assert code == 1, out
-    assert cli("replay", "c", 1)[0] == 1
+    assert cli("replay", "c", 1, "--trust")[0] == 1
 
 
 @pytest.mark.slow
@@ -53,9 +53,9 @@ def test_environment_file_says_what_was_found_out_and_runs(cli):
     assert cli("check", "cart.py:make_target", "--episodes", 60)[0] == 0
     arguments = ("fuzz", "cart.py:make_target", "--max-execs", 100, "--ui", "none", "-o", "c")
     assert cli(*arguments)[0] == 1
-    assert cli("replay", "c", 1, "--no-picture")[0] == 1
+    assert cli("replay", "c", 1, "--trust", "--no-picture")[0] == 1
     # another policy by its URI; this one can do it
-    assert cli("replay", "c", 1, "--no-picture", "--policy", "py:policies.py:act")[0] == 0
+    assert cli("replay", "c", 1, "--trust", "--no-picture", "--policy", "py:policies.py:act")[0] == 0
 
 
 def test_file_and_name_are_the_same_target(cli):
@@ -120,7 +120,7 @@ def test_environment_of_the_users_own_is_found_from_any_folder(cli, tmp_path, mo
     monkeypatch.chdir(tmp_path / "elsewhere")
     arguments = ("--max-execs", 100, "--ui", "none", "-o", "c")
     assert cli("fuzz", "../my_target.py:make_target", *arguments)[0] == 1
-    assert cli("replay", "c", 1)[0] == 1
+    assert cli("replay", "c", 1, "--trust")[0] == 1
 
 
 def test_file_that_is_there_is_left_alone(cli):

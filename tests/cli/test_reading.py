@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from policyfuzz.cli.main import VERBS
+from policyfuzz.targets.registry import BUILT_INS
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -95,7 +96,7 @@ def test_failure_in_the_code_of_a_target_is_named_as_such(cli, monkeypatch, targ
 def test_target_is_named_as_it_was_asked_for(cli, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "campaign")
     cli("fuzz", "faulty_targets:misnamed", "--max-execs", 500, "--ui", "none", "-o", "c")
-    assert cli("replay", "c", 1, "--no-picture")[0] == 1
+    assert cli("replay", "c", 1, "--trust", "--no-picture")[0] == 1
 
 
 def test_function_that_makes_no_target_is_refused(cli, monkeypatch):
@@ -203,7 +204,8 @@ def test_reading_a_campaign_imports_nothing_heavy(campaign, tmp_path, arguments)
     code, *modules = ran.stdout.splitlines()[-1].split()
     assert code == "0"
     assert "policyfuzz.store.reader" in modules
-    heavy = {f"policyfuzz.{name}" for name in ("search", "density", "execution", "targets")}
+    heavy = {f"policyfuzz.{name}" for name in ("search", "density", "execution", "environments")}
+    heavy |= {f"policyfuzz.targets.{name.partition('-')[0]}" for name in BUILT_INS}
     heavy |= {"scipy", "numba", "gymnasium", "matplotlib"}
     assert not [name for name in modules if any(name == one or name.startswith(f"{one}.") for one in heavy)]
 

@@ -16,7 +16,7 @@ from policyfuzz import as_target, load_target
 from policyfuzz.core.code_files import load_file
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Runner
-from policyfuzz.execution.shipping import decode_content, encode_content, pack, unpack
+from policyfuzz.execution.shipping import _adopt_paths, decode_content, encode_content, pack, unpack
 
 kinds = load_file(Path(__file__).parent / "shipped_kinds.py", "test")
 
@@ -271,3 +271,16 @@ def test_a_module_that_changes_after_packing_runs_as_it_was(tmp_path, monkeypatc
     file.write_text(FLEE.format(-1.0))
     elsewhere = kinds.run_elsewhere(tmp_path, {"changed": (data, given)})
     kinds.assert_same((Runner(target)(*given), elsewhere["changed"]))
+
+
+@pytest.mark.parametrize("is_same_python", [True, False])
+def test_folders_that_came_last_come_last_in_workers_too(tmp_path, monkeypatch, is_same_python):
+    mine, its, packages = tmp_path / "mine", tmp_path / "its", tmp_path / "site-packages"
+    for folder in (mine, its, packages):
+        folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(its)])
+    _adopt_paths(str(mine), [str(packages), str(mine), "/no/such/folder"], is_same_python)
+    assert Path.cwd() == mine
+    shared = [str(packages), str(mine)]
+    assert sys.path == ([*shared, str(its)] if is_same_python else [str(its), *shared])

@@ -323,12 +323,22 @@ def test_a_module_is_imported_and_hashed(module, tmp_path):
     assert load_policy("py:brain_of_mine:act", CART).sha256 != loaded.sha256
 
 
-def test_a_module_that_should_be_a_file_is_told(tmp_path, monkeypatch):
-    (tmp_path / "brain_elsewhere.py").write_text("")
+def test_module_of_the_current_folder_is_found_after_all_others(tmp_path, monkeypatch):
+    (tmp_path / "brain_elsewhere.py").write_text(SINGLE["number"])
+    (tmp_path / "json.py").write_text("raise AssertionError('searched first')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [item for item in sys.path if item])
-    with pytest.raises(PolicyError, match=r"did you mean py:brain_elsewhere\.py:act\?"):
-        load_policy("py:brain_elsewhere:act", CART)
+    np.testing.assert_array_equal(acts(load_policy("py:brain_elsewhere:act", CART)), BALANCE)
+    assert sys.path[-1] == ""
+
+
+def test_file_beside_a_policy_replaces_no_module_and_is_told_if_it_was_meant(tmp_path):
+    (tmp_path / "zipapp.py").write_text("def double(x): return 2 * x")
+    (tmp_path / "doubled.py").write_text("from zipapp import double")
+    with pytest.raises(PolicyError, match="cannot import name 'double'") as refused:
+        load_policy(f"py:{tmp_path / 'doubled.py'}:act", CART)
+    assert "zipapp.py" in refused.value.hint
+    assert "rename" in refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def campaign(tmp_path, monkeypatch, capsys) -> Path:
 
 
 def replay(*arguments: str, capsys) -> dict:
-    assert exit_code(["replay", "c", "1", "--json", *arguments]) == 1
+    assert exit_code(["replay", "c", "1", "--trust", "--json", *arguments]) == 1
     return json.loads(capsys.readouterr().out)
 
 
@@ -99,7 +99,7 @@ def test_verdict_is_told_and_no_half_film_is_left_when_rendering_fails(campaign,
     good = film.read_bytes()
     broken = {"broken": "BrokenCamera", "float": "FloatCamera", "zooming": "ZoomingCamera"}[camera]
     monkeypatch.setattr(broken_targets.Walk, "render", getattr(broken_targets, broken).render)
-    assert exit_code(["replay", "c", "1"]) == 3
+    assert exit_code(["replay", "c", "1", "--trust"]) == 3
     printed = capsys.readouterr()
     assert "finding 1 crashes" in printed.out
     assert "render(row)" in printed.err
@@ -112,7 +112,7 @@ def test_full_disk_is_told_as_such(campaign, capsys, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(film_files._Mp4, "add", full)
-    assert exit_code(["replay", "c", "1"]) == 2
+    assert exit_code(["replay", "c", "1", "--trust"]) == 2
     printed = capsys.readouterr()
     assert "finding 1 crashes" in printed.out
     assert "cannot write c/findings/1.mp4: No space left on device" in printed.err
@@ -127,12 +127,12 @@ def test_picture_and_no_picture_exclude_each_other(campaign, capsys):
     ("name", "complaint"), [("film.avi", "ends in .mp4 or .gif"), (".", "cannot film"), ("c/x/", "cannot")]
 )
 def test_film_is_refused_where_it_cannot_be_written(campaign, capsys, name, complaint):
-    assert exit_code(["replay", "c", "1", "--film", name]) == 2
+    assert exit_code(["replay", "c", "1", "--trust", "--film", name]) == 2
     assert complaint in capsys.readouterr().err
 
 
 def test_film_is_refused_when_the_simulator_does_not_render(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exit_code(["fuzz", "ripple:probability=0.05", "--max-execs", "300", "--ui", "none", "-o", "c"])
-    assert exit_code(["replay", "c", "1", "--film", "film.gif"]) == 2
+    assert exit_code(["replay", "c", "1", "--trust", "--film", "film.gif"]) == 2
     assert "cannot be filmed" in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_changed_code_is_not_resumed_and_told_on_replay(
     path.write_text(path.read_text().replace(old, new))
     assert fuzz(target, *words, "--resume") == 2
     assert "files that the target is written in have changed" in capsys.readouterr().err
-    exit_code(["replay", "c", "1", "--no-picture"])
+    exit_code(["replay", "c", "1", "--trust", "--no-picture"])
     assert "have changed since" in capsys.readouterr().err
 
 
@@ -74,7 +74,7 @@ def test_toml_file_is_part_of_the_name_and_may_go(fuzz, capsys, tmp_path):
     bounds.write_text("[bounds]\ntheta = [-0.2, 0.2]\n\n[fixed]\nx = 2.1\n")
     assert fuzz("gym:CartPole-v1", "--input", "bounds.toml", "--resume") == 2
     bounds.unlink()
-    assert exit_code(["replay", "c", "1", "--no-picture"]) == 1
+    assert exit_code(["replay", "c", "1", "--trust", "--no-picture"]) == 1
     assert "exactly as recorded" in capsys.readouterr().out
 
 

@@ -18,6 +18,7 @@ from policyfuzz.core.errors import UnhealthyTarget, UsageError
 from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
 from policyfuzz.core.target import Diagnosis, Target
 from policyfuzz.execution.executor import choose_executor
+from policyfuzz.targets.trust import require_trust
 
 
 def fuzz(
@@ -76,6 +77,7 @@ def fuzz(
     folder, shared = (None if path is None else Path(path) for path in (out, sync))
     if resume and policy is None and isinstance(target, str):
         policy = stored_policy(folder, shared)
+        require_trust(f"the campaign in {folder}", None, policy, trust)
     subject = as_target(
         target,
         policy,

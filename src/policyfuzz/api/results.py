@@ -151,7 +151,7 @@ class Result:
 
     folder: Path
     target: Target | None = None  #: None: rebuilt by its name when it is needed
-    trust: bool = False  #: load files that can run code while they are loaded
+    trust: bool = False  #: load files that can run code, and run code that only the campaign names
     _campaign: CampaignReader = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -244,7 +244,7 @@ class Result:
 
 
 def open_result(folder: str | os.PathLike[str], trust: bool = False) -> Result:
-    """The campaign in `folder`; `trust` the file that its policy is loaded from for replays."""
+    """The campaign in `folder`; `trust` the code and the policy file that it names, for replays."""
     return Result(Path(folder), trust=trust)
 
 

@@ -91,6 +91,10 @@ def _oracle_text(oracle: Any) -> str:
             f"oracle is a {type(oracle).__name__}, expected text",
             "such as 'terminated | return<100'; an oracle object goes into a policyfuzz.Target",
         )
+    if oracle is not None and not oracle.strip():
+        raise UsageError(
+            f"oracle is {oracle!r}", "such as 'terminated | return<100', or None for the default"
+        )
     return oracle or ""
 
 
@@ -99,6 +103,10 @@ def _input_text(given: Input | None) -> str:
     if given is None:
         return ""
     if isinstance(given, str | Path):
+        if not str(given).strip():
+            raise UsageError(
+                f"input is {given!r}", "such as 'theta=-0.1..0.1', or None to vary what is found"
+            )
         return str(given)
     return ";".join(f"{name}={_bounds_text(name, value)}" for name, value in given.items())
 

@@ -96,7 +96,10 @@ def launch(
 
 
 def stored_policy(folder: Path | None, sync: Path | None = None) -> str | None:
-    """URI of the policy of the campaign to resume, None for the target's own."""
+    """URI of the policy of the campaign to resume, None for the target's own.
+
+    Before it is loaded, `targets.trust.require_trust` must agree: a stranger may have written it.
+    """
     return CampaignReader(_resumed_folder(folder, sync)).config.policy
 
 

@@ -96,9 +96,13 @@ def command(
     from policyfuzz.core.settings import Budget, StopReason
     from policyfuzz.report.tables import totals
     from policyfuzz.store.reader import CampaignReader
+    from policyfuzz.targets.trust import require_trust
 
     budget = Budget(max_time, max_execs, max_findings)
-    policy = request.policy or (stored_policy(out, sync) if resume else None)
+    policy = request.policy
+    if resume and policy is None:
+        policy = stored_policy(out, sync)
+        require_trust(f"the campaign in {out}", None, policy, request.trust)
     target = request.load(executor.make_runner, policy)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with make_listener(ui) as listener:

@@ -5,8 +5,9 @@ from pathlib import Path
 import click
 
 from policyfuzz.cli.echo import echo
-from policyfuzz.cli.options import FOLDER, trust
+from policyfuzz.cli.options import FOLDER, all_of, trust
 from policyfuzz.core.errors import UsageError
+from policyfuzz.core.paths import names_in
 
 EPILOG = """\
 \b
@@ -40,7 +41,7 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
     from policyfuzz.cli.target_file import environment_file, own_simulator
 
     _check_out(out, force)
-    policy = ";".join(policies) or None
+    policy = all_of("--policy", policies)
     if target is None and policy is not None:
         raise UsageError(
             "a policy was given, and no environment", "name it: policyfuzz init gym:NAME --policy URI"
@@ -61,7 +62,7 @@ def command(target: str | None, policies: tuple[str, ...], trust: bool, out: Pat
 def _check_out(out: Path, force: bool) -> None:
     if out.suffix != ".py":
         raise UsageError(f"cannot write a target into {out.name!r}", "name a file that ends in .py")
-    if out.exists() and not force:
+    if out.name in names_in(out.parent) and not force:
         raise UsageError(f"{out} already exists", "choose another with -o, or overwrite it with --force")
 
 
@@ -81,5 +82,6 @@ def _check_target(target: str) -> None:
 def _write(out: Path, text: str) -> None:
     try:
         out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {out}: {error.strerror}", "does its folder exist?") from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot write {str(out)!r}: {reason}", "does its folder exist?") from error

@@ -74,7 +74,6 @@ def policyfuzz() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = show_warning
-    sys.path.insert(0, "")  # targets named module:function may live in the current folder
     code = exit_code(arguments)
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -34,7 +34,8 @@ as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON on st
 trust = click.option(
     "--trust",
     is_flag=True,
-    help="Load policy files that can run code while they are loaded (sb3 zips, pickles).",
+    help="Load policy files that can run code while they are loaded (sb3 zips, pickles), and run code that"
+    " only a campaign file names.",
 )
 
 
@@ -88,6 +89,18 @@ class Request:
         return load_target(self.name, policy or self.policy, self.trust, make_runner)
 
 
+def all_of(option: str, values: tuple[str, ...]) -> str | None:
+    """All `values` of an option that may be given several times, as one text; None if it is not given."""
+    return ";".join(not_blank(option, value) for value in values) or None
+
+
+def not_blank(option: str, value: str) -> str:
+    """`value`; raises if there is nothing in it, as of a shell variable that is not set."""
+    if not value.strip():
+        raise UsageError(f"{option} is {value!r}", "give it a value, or leave the option out")
+    return value
+
+
 def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
     """Give `command` the argument TARGET and the options of a target, as one `request`."""
 
@@ -105,12 +118,12 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
 
         base, options = split_options(target)
         given = {
-            "oracle": oracle,
-            "input": ";".join(inputs),
-            "horizon": "" if horizon is None else str(horizon),
+            "oracle": None if oracle is None else not_blank("--oracle", oracle),
+            "input": all_of("--input", inputs),
+            "horizon": None if horizon is None else str(horizon),
         }
-        options |= {name: value for name, value in given.items() if value}
-        return command(request=Request(joined(base, options), ";".join(policies) or None, trust), **rest)
+        options |= {name: value for name, value in given.items() if value is not None}
+        return command(request=Request(joined(base, options), all_of("--policy", policies), trust), **rest)
 
     decorators = (
         click.argument("target"),

@@ -20,6 +20,7 @@ Examples:
   policyfuzz replay campaigns/acasxu-1 1
   policyfuzz replay campaigns/coopnavi-1 3 --film crash.gif
   policyfuzz replay campaigns/acasxu-1 1 --policy acasxu:repaired/   does the new policy still crash?
+  policyfuzz replay campaigns/mine-1 1 --target my_target.py:make   of a target in your own code
   policyfuzz replay campaigns/mine-1 2 --error   run an episode again that could not be run
 
 \b
@@ -29,6 +30,7 @@ Exit code 1 if it crashes, 0 if it does not."""
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("finding", type=int)
+@click.option("--target", metavar="NAME", help="Use this target instead of the one that the campaign names.")
 @click.option("--policy", metavar="URI", help="Use this policy instead of the one of the campaign.")
 @click.option("--png", type=FOLDER, help="Picture to write.  [default: DIR/findings/N.png]")
 @click.option("--film", type=FOLDER, help="Film to write, .mp4 or .gif.  [default: DIR/findings/N.mp4]")
@@ -44,6 +46,7 @@ Exit code 1 if it crashes, 0 if it does not."""
 def command(
     folder: Path,
     finding: int,
+    target: str | None,
     policy: str | None,
     png: Path | None,
     film: Path | None,
@@ -54,6 +57,9 @@ def command(
     is_json: bool,
 ) -> int:
     """Run FINDING of the campaign in DIR again, compare, draw the episode, and film it if it can be filmed.
+
+    Code that only the campaign names (a target, environment or policy that is not built in) is not run: see
+    what it names, then give --trust, or name it yourself with --target and --policy.
 
     An .mp4 needs pip install 'policyfuzz[film]'; without it the film is a .gif.
     """
@@ -68,10 +74,10 @@ def command(
         raise UsageError("--no-picture and a name for a picture or film exclude each other")
     campaign = CampaignReader(folder)
     if is_error:
-        return _replay_error(campaign, finding, policy, trust, timeout, is_json)
+        return _replay_error(campaign, finding, target, policy, trust, timeout, is_json)
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
-        result = replay(campaign, found, policy, trust)
+        result = replay(campaign, found, policy, trust, target)
         if has_other_code(campaign, result.target):
             echo("note: the files that the target is written in have changed since", err=True)
         name = f"{finding}" if policy is None else f"{finding}-other-policy"
@@ -91,6 +97,7 @@ def command(
 def _replay_error(
     campaign: "CampaignReader",
     number: int,
+    target: str | None,
     policy: str | None,
     trust: bool,
     timeout: float | None,
@@ -102,7 +109,7 @@ def _replay_error(
     from policyfuzz.triage.replay import replay_failed
 
     failed = campaign.failed_episode(number)
-    error = replay_failed(campaign, failed, policy, trust, timeout or TIMEOUT)
+    error = replay_failed(campaign, failed, policy, trust, timeout or TIMEOUT, target)
     if is_json:
         kind, text = (error.kind, error.text) if error else (None, None)
         print_json({"error": number, "fails": error is not None, "kind": kind, "text": text})

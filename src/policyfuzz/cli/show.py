@@ -102,7 +102,7 @@ def _show_error(campaign: CampaignReader, failed: FailedEpisode, is_json: bool) 
         *input_lines(campaign, failed.input),
         f"  case seed          {failed.case_seed}",
         *failed.text.splitlines(),
-        f"run it again:  policyfuzz replay {campaign.folder} {failed.id} --error",
+        f"run it again:  {replay_command(campaign, failed.id)} --error",
     ]
     echo("\n".join(lines))
 

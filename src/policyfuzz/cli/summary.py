@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,12 +96,10 @@ def value_text(dimension: Mapping[str, Any], value: float, number_format: str = 
 
 def replay_command(campaign: CampaignReader, number: int) -> str:
     """The command that replays finding `number`."""
-    trust = ""
-    if campaign.config.policy is not None:
-        from policyfuzz.policies.uri import needs_trust
+    from policyfuzz.targets.trust import named_code
 
-        trust = " --trust" if needs_trust(campaign.config.policy) else ""
-    return f"policyfuzz replay {campaign.folder} {number}{trust}"
+    trust = " --trust" if named_code(campaign.config.target, campaign.config.policy) else ""
+    return f"policyfuzz replay {shlex.quote(str(campaign.folder))} {number}{trust}"
 
 
 def input_lines(campaign: CampaignReader, row: NDArray[np.float64]) -> list[str]:

@@ -138,7 +138,7 @@ def another_process_gives_the_same(subject: Subject) -> None:
     arguments = [subject.target.name, subject.policy_uri or ""]
     case_seeds = [str(seed) for seed in cases.seeds]
     finished = subprocess.run(
-        [sys.executable, "-c", code, *arguments, str(len(cases)), *case_seeds],
+        [sys.executable, "-P", "-c", code, *arguments, str(len(cases)), *case_seeds],
         input=cases.inputs.astype("<f8").tobytes(),
         capture_output=True,
         check=False,

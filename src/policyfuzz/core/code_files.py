@@ -16,6 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.paths import absolute_path, is_file, names_in
+
+#: As `sys.path` has it.
+_CURRENT_FOLDER = ""
+#: Packages whose wrappers a stranger's campaign may name: the current folder is not searched for them.
+_LIBRARIES = ("gymnasium", "minigrid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ def find_code(place: str, what: str, scheme: str = "", failure: type[PolicyFuzzE
     if not where or not all(part.isidentifier() for part in name.split(".")):
         raise failure(f"{request} names no function", _form(request))
     if where.endswith(".py"):
-        path = Path(where).expanduser().absolute()
+        path = absolute_path(where, failure)
         module, content = _run_file(path, request)
         return Source(_attribute(module, name, path.name, request), f"{path}:{name}", (content,))
     module = _import(where, request)
@@ -62,7 +68,24 @@ def load_attribute(place: str, what: str) -> Any:
 
 def load_file(path: Path, what: str) -> ModuleType:
     """The module in the file at `path`."""
-    return _run_file(path.expanduser().absolute(), _Request(str(path), what, "", UsageError))[0]
+    return _run_file(absolute_path(path), _Request(str(path), what, "", UsageError))[0]
+
+
+def import_user_module(name: str) -> ModuleType:
+    """The module that the user calls `name`, perhaps in the current folder."""
+    if name.partition(".")[0] not in _LIBRARIES:
+        search_last()
+    return importlib.import_module(name)
+
+
+def search_last(folder: str = _CURRENT_FOLDER) -> None:
+    """Import from `folder` too from now on, after all other places.
+
+    Last, so that no file there can replace a module of Python or of an installed package. Done only when code
+    that the user named is loaded: all other commands may be run in a folder of a stranger.
+    """
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def code_digest(places: Iterable[str]) -> str:
@@ -74,7 +97,7 @@ def code_digest(places: Iterable[str]) -> str:
     for place in places:
         where = place if place.endswith(".py") else place.rpartition(":")[0]
         path = Path(where) if where.endswith(".py") else _file_of(where)
-        if path is not None and path.is_file():
+        if path is not None and is_file(path):
             digest.update(hashlib.sha256(path.read_bytes()).digest())
             files += 1
     return digest.hexdigest() if files else ""
@@ -89,7 +112,7 @@ def _file_of(module: str) -> Path | None:
 def absolute_name(name: str) -> str:
     """`name` so that it loads the same from any folder: the path of a file is made absolute."""
     place, _, attribute = name.rpartition(":")
-    return f"{Path(place).expanduser().absolute()}:{attribute}" if place.endswith(".py") else name
+    return f"{absolute_path(place)}:{attribute}" if place.endswith(".py") else name
 
 
 def _form(request: _Request) -> str:
@@ -104,8 +127,8 @@ def _form(request: _Request) -> str:
 
 def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
     """The module in the file at `path`, and the bytes that were run."""
-    if not path.is_file():
-        names = [item.name for item in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    if not is_file(path):
+        names = [name for name in names_in(path.parent) if name.endswith(".py")]
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise request.failure(f"no file {str(path)!r} for {request}", hint)
@@ -119,8 +142,8 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
         raise request.failure(f"{path} cannot be imported", "")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickles look their module up
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # files beside it can be imported, now and later
+    search_last(str(path.parent))  # files beside it can be imported, now and later
+    search_last()
     try:
         with _explained_errors(request):
             # not by its loader, whose cache may be older than the bytes that are hashed
@@ -134,14 +157,12 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
 def _import(name: str, request: _Request) -> ModuleType:
     try:
         with _explained_errors(request):
-            return importlib.import_module(name)
+            return import_user_module(name)
     except PolicyFuzzError as error:
         cause = error.__cause__
         if not isinstance(cause, ModuleNotFoundError) or not f"{name}.".startswith(f"{cause.name}."):
             raise
         hint = "is the module in this folder or on PYTHONPATH?"
-        if Path(f"{name}.py").is_file():
-            hint = f"did you mean {request.scheme}{name}.py:{request.place.rpartition(':')[2]}?"
         raise request.failure(f"cannot load {request}: {cause}", hint) from cause
 
 
@@ -165,7 +186,8 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
         written = inspect.getsourcefile(thing if not hasattr(thing, "__wrapped__") else inspect.unwrap(thing))
     except TypeError:  # an object, or built in
         written = inspect.getsourcefile(type(thing)) if type(thing).__module__ != "builtins" else None
-    files = dict.fromkeys(file for file in (module.__file__, written) if file is not None)
+    own = getattr(module, "__file__", None)  # what is compiled into Python has none
+    files = dict.fromkeys(file for file in (own, written) if file is not None)
     return tuple(Path(file).read_bytes() for file in files) or (os.fsencode(place),)
 
 
@@ -187,4 +209,14 @@ def _explained_errors(request: _Request) -> Iterator[None]:
     except Exception as error:  # whatever the user's own module raises
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{frame.filename}:{frame.lineno}"
-        raise kind(f"cannot load {request}: {type(error).__name__}: {error} ({where})", "") from error
+        message = f"cannot load {request}: {type(error).__name__}: {error} ({where})"
+        raise kind(message, _hint_at_sibling(error, Path(frame.filename).parent)) from error
+
+
+def _hint_at_sibling(error: Exception, folder: Path) -> str:
+    """Where another module of the same name was found before the one in `folder`."""
+    found = error.path if isinstance(error, ImportError) else None
+    beside = folder / f"{error.name}.py" if isinstance(error, ImportError) else folder
+    if found is None or not beside.is_file() or beside == Path(found):
+        return ""
+    return f"{found} is found before {beside}: rename your file"

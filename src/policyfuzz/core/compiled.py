@@ -1,9 +1,15 @@
 """The one door to numba: how the inner loops of the package are compiled."""
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 import numba
+
+# numba reads .numba_config.yaml in the current folder, which may be a stranger's, and the cache that it names
+# holds pickles; environment variables overrule the file
+os.environ.setdefault("NUMBA_CACHE_DIR", "")
+numba.config.reload_config()  # type: ignore[no-untyped-call]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from policyfuzz.core.code_files import absolute_name, code_digest
 from policyfuzz.core.errors import PolicyError, UnhealthyTarget
 from policyfuzz.core.interfaces import Policy
+from policyfuzz.core.paths import absolute_path
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target, choice, joined, number
 from policyfuzz.environments.find_start import read_changes
 from policyfuzz.environments.nominal import NominalChecks, NominalRun
@@ -143,7 +143,13 @@ def literal(text: str) -> Any:
         return text.lower() == "true"
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (
+        ValueError,
+        SyntaxError,
+        TypeError,
+        RecursionError,
+        MemoryError,
+    ):  # it is none, or nested too deep
         return text
 
 
@@ -182,7 +188,7 @@ def absolute_options(options: Mapping[str, str]) -> dict[str, str]:
     if given.endswith(".toml"):
         given = read_changes(given).text  # its content, so that the file is not needed again
     elif given.endswith(".py"):
-        given = str(Path(given).expanduser().absolute())
+        given = str(absolute_path(given))
     said = {"input": given, "wrap": ";".join(wrappers)}
     return {**options, **{name: text for name, text in said.items() if text}}
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from policyfuzz.core.code_files import absolute_name, load_attribute, load_file
+from policyfuzz.core.code_files import absolute_name, import_user_module, load_attribute, load_file
 from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, TargetCodeError, UsageError
 from policyfuzz.core.extras import install_hint
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
@@ -199,7 +199,7 @@ class Environment:
                     raise MissingExtra(package, hint) from error
             return
         try:
-            importlib.import_module(name)
+            import_user_module(name)
         except ModuleNotFoundError as error:
             if error.name != name.split(".")[0] and error.name != name:
                 raise

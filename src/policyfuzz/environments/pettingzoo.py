@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from policyfuzz.core import extras
-from policyfuzz.core.code_files import absolute_name, load_attribute
+from policyfuzz.core.code_files import absolute_name, import_user_module, load_attribute
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
 from policyfuzz.environments.build import (
@@ -253,7 +253,7 @@ def _from_module(module: str) -> Any:
     if package in _OURS:
         extras.load(package, "pettingzoo")
     try:
-        found = importlib.import_module(module)
+        found = (importlib.import_module if package in _OURS else import_user_module)(module)
     except ImportError as error:
         raise _not_imported(module, error) from error
     except Exception as error:  # whatever the user's own module raises

@@ -28,7 +28,6 @@ from policyfuzz.core.errors import PolicyFuzzError, UsageError
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target
 from policyfuzz.execution.shipped_modules import (
-    INSTALLED_FOLDERS,
     ShippedModule,
     import_from,
     pack_registrations,
@@ -170,9 +169,8 @@ def _adopt_paths(folder: str, path: list[str], is_same_python: bool) -> None:
     if Path(folder).is_dir():
         os.chdir(folder)
     found = [place for place in path if Path(place).exists()]
-    first = [place for place in found if is_same_python or INSTALLED_FOLDERS.isdisjoint(Path(place).parts)]
-    # packages of another installation must not come before those of this one
-    sys.path[:] = dict.fromkeys([*first, *sys.path, *found])
+    # nothing of another installation may replace what is installed here; the user's modules are shipped
+    sys.path[:] = dict.fromkeys([*found, *sys.path] if is_same_python else [*sys.path, *found])
 
 
 def _describe_unpicklable(parts: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError, unknown_name
+from policyfuzz.core.paths import absolute_path, is_file
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import BLOCK_ROWS, Network, NetworkPolicy, validated
 from policyfuzz.policies.sb3_file import ALGORITHMS, Archive
@@ -76,9 +77,9 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
 
 def _file(address: Address) -> Path:
     """The zip; its ending may be left out, as in the calls of stable-baselines3."""
-    path = Path(address.place).expanduser().absolute()
-    completed = path.with_name(f"{path.name}.zip")
-    return completed if completed.is_file() and not path.is_file() else address.file()
+    path = absolute_path(address.place, PolicyError)
+    completed = path.parent / f"{path.name}.zip"
+    return completed if is_file(completed) and not is_file(path) else address.file()
 
 
 def _named_algorithm(options: Mapping[str, str]) -> str:

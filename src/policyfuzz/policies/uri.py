@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
+from policyfuzz.core.code_files import search_last
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.paths import absolute_path, is_file, names_in
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 
 GROUP = "policyfuzz.policies"
@@ -28,8 +30,8 @@ _MODULES = {
     "sb3": "policyfuzz.policies.sb3",
     "torchscript": "policyfuzz.policies.torch",
 }
-#: URIs of files that can run code while they are loaded.
-_TRUSTED = ("sb3:", "torchscript:")
+#: Schemes of policies that are code, or files that can run code while they are loaded.
+_RUN_CODE = ("py", "sb3", "torchscript")
 #: Other names for these schemes, too different for a did-you-mean by spelling.
 _OTHER_NAMES = {
     "jit": "torchscript",
@@ -72,16 +74,18 @@ def load_policy(uri: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
     meant = None if scheme in _MODULES else suggestion(uri)
     if not colon or len(scheme) == 1:  # one letter is the drive of a Windows path
         raise _no_scheme(uri, meant)
+    if trust:
+        search_last()  # a pickle may need modules of the user
     loaded = _loader(scheme, meant)(rest, spaces, trust)
     if not isinstance(loaded, LoadedPolicy):
         raise PolicyError(f"the loader of {scheme}: returned {type(loaded).__name__}, expected LoadedPolicy")
     return loaded
 
 
-def needs_trust(policy: str | None) -> bool:
-    """True if this URI, or one of several with ; between them, needs trust to be loaded."""
-    parts = () if policy is None else policy.split(";")
-    return any(part.split("=")[-1].startswith(_TRUSTED) or part.startswith(_TRUSTED) for part in parts)
+def is_data(uri: str) -> bool:
+    """True if no code is run to load `uri`, except by an installed package that brings its scheme."""
+    scheme, colon, _ = uri.partition(":")
+    return bool(colon) and scheme not in _RUN_CODE and (scheme in _MODULES or scheme in schemes())
 
 
 def schemes() -> tuple[str, ...]:
@@ -118,16 +122,15 @@ class Address:
 
     def file(self) -> Path:
         """The file at this address, which exists; absolute."""
-        path = Path(self.place).expanduser().absolute()
-        if path.is_file():
+        path = absolute_path(self.place, PolicyError)
+        if is_file(path):
             return path
-        if path.is_dir():
+        folder, names = path.parent, names_in(path.parent)
+        if (not path.name or path.name in names) and path.is_dir():
             raise PolicyError(f"{path} is a folder, expected a file", hint=_inside(self.scheme, path))
-        folder = path.parent
-        names = sorted(item.name for item in folder.iterdir()) if folder.is_dir() else []
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "" if names else f"there is no folder {folder}"
-        raise PolicyError(f"no file {str(path)!r} for policy {self.scheme}:{self.place}", hint)
+        raise PolicyError(f"no file {str(path)!r} for policy {f'{self.scheme}:{self.place}'!r}", hint)
 
     def uri(self, place: str | Path) -> str:
         """The whole URI again, with `place` instead of the one that was given."""
@@ -146,8 +149,8 @@ def suggestion(place: str) -> str | None:
     """The URI that was probably meant by the bare path `place`; None for what is no path to a model."""
     if ".py:" in place:
         return f"py:{place}"
-    path = Path(place.partition("?")[0]).expanduser()
-    scheme = scheme_of(path) if path.is_file() else None
+    path = absolute_path(place.partition("?")[0])
+    scheme = scheme_of(path) if is_file(path) else None
     scheme = scheme or _BY_SUFFIX.get(path.suffix.lower())
     if scheme is None:
         return None
@@ -215,7 +218,7 @@ def _no_scheme(uri: str, meant: str | None) -> UsageError:
 
 
 def _inside(scheme: str, folder: Path) -> str:
-    files = sorted(item.name for item in folder.iterdir() if item.is_file())
+    files = [name for name in names_in(folder) if is_file(folder / name)]
     return f"did you mean {scheme}:{folder / files[0]}?" if len(files) == 1 else "name the file in it"
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.paths import absolute_path, is_file
 from policyfuzz.policies.sb3_file import unpickled
 
 
@@ -106,8 +107,8 @@ def find(model: Path, wanted: str | None) -> Path | None:
         return next((path for path in _places(model) if path.is_file()), None)
     if wanted.lower() == "none":
         return None
-    for path in (Path(wanted).expanduser().absolute(), model.parent / wanted):
-        if path.is_file():
+    for path in (absolute_path(wanted, PolicyError), model.parent / wanted):
+        if is_file(path):
             return path
     lying = next((path for path in _places(model) if path.is_file()), None)
     raise PolicyError(

@@ -4,6 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -20,6 +21,8 @@ _MOST_LINES = 12
 _STILLS = (0.0, 0.5, 0.85, 1.0)
 
 
+# matplotlib reads a matplotlibrc in the current folder, which may be a stranger's, and TeX is a program
+@rc_context({"text.usetex": False})
 def draw_replay(replay: Replay, path: Path) -> None:
     """Draw the episode of `replay` into the PNG file `path`, in the target's own way if it has one."""
     target, finding = replay.target, replay.finding

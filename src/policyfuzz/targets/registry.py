@@ -23,6 +23,7 @@ class BuiltIn:
     options: Mapping[str, str]  #: option name to what it means
     extra: str = ""  #: of PolicyFuzz that it needs
     takes_any_policy: bool = False  #: then its function gets `trust` as well
+    elsewhere: tuple[str, ...] = ()  #: options that name another machine
 
     def make(self, *arguments: Any) -> Target:
         """Call the function."""
@@ -83,6 +84,7 @@ BUILT_INS: Mapping[str, BuiltIn] = {
             "traffic_port": "of the traffic manager (8000)",
         },
         extra="carla",
+        elsewhere=("host",),
     ),
     "ripple": BuiltIn(
         "policyfuzz.targets.ripple.target:make_target",
@@ -126,7 +128,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
 
 #: Entry points of this group are targets of other packages: functions make_target(options, policy).
 GROUP = "policyfuzz.targets"
-#: Set to 1, this trusts files whose loading can run code, as --trust does.
+#: Set to 1, this trusts what --trust does.
 TRUST_VARIABLE = "POLICYFUZZ_TRUST"
 
 
@@ -140,7 +142,9 @@ def load_target(
     a model or function of this process can act instead of a URI. `trust` allows a policy file that
     can run code while it is loaded. `make_runner` runs the few episodes that a default oracle is chosen from.
     """
-    trust = trust or os.environ.get(TRUST_VARIABLE) == "1"
+    trust = is_trusted(trust)
+    if isinstance(policy, str) and not policy.strip():
+        raise UsageError(f"policy is {policy!r}", "name one, or give none to use the target's own")
     whole, options = split_options(name)
     base, _, rest = whole.partition(":")
     if base == IN_MEMORY and rest:
@@ -162,6 +166,11 @@ def load_target(
     if rest:
         return _from_code(whole, options, policy)
     return _from_package(base, options, policy)
+
+
+def is_trusted(trust: bool) -> bool:
+    """True if the user trusts code that he did not name: by `trust`, or by `TRUST_VARIABLE`."""
+    return trust or os.environ.get(TRUST_VARIABLE) == "1"
 
 
 def packaged() -> dict[str, EntryPoint]:
@@ -197,7 +206,7 @@ def _from_code(place: str, options: dict[str, str], policy: str | None) -> Targe
         target = make(**arguments)
     except PolicyFuzzError:
         raise
-    except Exception as error:  # whatever the user's own code raises
+    except (Exception, SystemExit) as error:  # whatever the user's own code raises
         hint = (
             f"a target is a function with a parameter for each of: {', '.join(arguments)}"
             if arguments

@@ -13,6 +13,7 @@ from policyfuzz.oracles import NONE
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
 from policyfuzz.targets.registry import load_target
+from policyfuzz.targets.trust import require_trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,17 @@ class Replay:
 
 
 def replay(
-    campaign: CampaignReader, finding: Finding, policy: str | None = None, trust: bool = False
+    campaign: CampaignReader,
+    finding: Finding,
+    policy: str | None = None,
+    trust: bool = False,
+    target: str | None = None,
 ) -> Replay:
-    """Run `finding` again, with the campaign's policy or with another one."""
-    return replay_on(_target(campaign, policy, trust), finding)
+    """Run `finding` again, on the campaign's target with its policy, or on those that are named here.
+
+    Code that only the campaign file names is not run without `trust`.
+    """
+    return replay_on(_target(campaign, policy, trust, target), finding)
 
 
 def replay_on(target: Target, finding: Finding) -> Replay:
@@ -62,15 +70,16 @@ def replay_failed(
     policy: str | None = None,
     trust: bool = False,
     timeout: float = TIMEOUT,
+    target: str | None = None,
 ) -> EpisodeError | None:
     """Run a failed episode again; return the error that it ends in now, if any.
 
     An episode that crashed its process or hung is run in a worker, for `timeout` seconds at most.
     """
-    target = _target(campaign, policy, trust)
+    loaded = _target(campaign, policy, trust, target)
     is_dangerous = failed.kind in (CRASHED, HUNG)
     choice = ExecutorChoice(PROCESSES if is_dangerous else INLINE, 1, timeout)
-    run = choice.make_runner(target)
+    run = choice.make_runner(loaded)
     executions = run(failed.input[None], np.array([failed.case_seed], np.uint64))
     return executions.errors.get(0)
 
@@ -80,13 +89,28 @@ def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     return campaign.config.code_sha256 != target.code_sha256
 
 
-def _target(campaign: CampaignReader, policy: str | None, trust: bool) -> Target:
-    """The target of `campaign`, with its own policy, which must not have changed, or with another one."""
+def _target(campaign: CampaignReader, policy: str | None, trust: bool, target: str | None) -> Target:
+    """The target of `campaign`, with its own policy, which must not have changed, or those named here."""
     config = campaign.config
-    target = load_target(config.target, policy or config.policy, trust)
-    if policy is None and target.policy_sha256 != config.policy_sha256:
+    require_trust(
+        f"the campaign in {campaign.folder}",
+        config.target if target is None else None,
+        config.policy if policy is None else None,
+        trust,
+    )
+    loaded = load_target(
+        config.target if target is None else target, config.policy if policy is None else policy, trust
+    )
+    names = tuple(str(dimension["name"]) for dimension in campaign.dimensions)
+    if loaded.inputs.names != names:
+        raise CampaignError(
+            f"{loaded.name} has inputs {', '.join(loaded.inputs.names)}; the campaign in {campaign.folder}"
+            f" has {', '.join(names)}",
+            hint="name the target that the campaign was run on",
+        )
+    if policy is None and loaded.policy_sha256 != config.policy_sha256:
         raise CampaignError(
             f"the policy of {campaign.folder} has changed since the campaign",
             hint="to test the new one, name it with --policy",
         )
-    return target
+    return loaded

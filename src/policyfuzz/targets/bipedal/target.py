@@ -58,7 +58,7 @@ def _policy(policy: str | None, trust: bool) -> LoadedPolicy:
 def _horizon(text: str) -> int:
     if text == "full":
         return _FULL_HORIZON
-    if not text.isdecimal() or not 1 <= int(text) <= _FULL_HORIZON:
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= _FULL_HORIZON:
         raise UsageError(
             f"horizon is {text!r}, expected full, or a number of steps from 1 to {_FULL_HORIZON}"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
+from policyfuzz.core.paths import absolute_path
 from policyfuzz.core.target import choice, joined, number
 
 #: Ports are two bytes; CARLA also takes the two that follow its own.
@@ -136,7 +137,7 @@ def connect(settings: Settings) -> Server:
 
 
 def _file(text: str) -> Path:
-    path = Path(text).expanduser().resolve()
+    path = absolute_path(text).resolve()
     if not path.is_file():
         raise UsageError(
             f"no map file {str(path)!r}", hint="give map=FILE.xodr, the OpenDRIVE file of the town"

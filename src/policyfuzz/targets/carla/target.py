@@ -12,6 +12,7 @@ from policyfuzz.core.code_files import find_code
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.oracle import Below
+from policyfuzz.core.paths import absolute_path
 from policyfuzz.core.target import Target
 from policyfuzz.policies.loaded import LoadedPolicy
 from policyfuzz.policies.mlp import MlpBank, read_npz
@@ -103,7 +104,7 @@ def find_driver(uri: str | None) -> LoadedPolicy:
         digest = hashlib.sha256(uri.encode()).hexdigest()
         return LoadedPolicy(IdlePolicy, "CARLA's autopilot", uri, digest)
     if uri.startswith("carla:"):
-        return _network(Path(uri.removeprefix("carla:")).expanduser().resolve())
+        return _network(absolute_path(uri.removeprefix("carla:"), PolicyError).resolve())
     scheme, _, rest = uri.partition(":")
     if scheme != "py" or not all(rest.rpartition(":")):
         raise PolicyError(f"carla cannot use policy {uri!r}", hint=_WAYS)
