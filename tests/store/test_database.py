@@ -98,11 +98,11 @@ def layout(statements: str) -> list[tuple]:
         pragmas = [
             connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
         ]
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         columns = [
             (table, *column)
-            for table in sorted(tables)
-            for column in connection.execute("SELECT cid, name, type, pk FROM pragma_table_xinfo(?)", (table,))
+            for (table,) in names.fetchall()
+            for column in connection.execute("SELECT cid, name, type, pk FROM pragma_table_xinfo(?)", [table])
         ]
         return pragmas + columns
 
@@ -113,8 +113,9 @@ def test_layout_of_format_5_has_not_changed():
 
 @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 37), reason="SQLite has no strict tables")
 def test_new_file_refuses_values_of_another_type(store):
-    with closing(sqlite3.connect(store.folder / FILE_NAME)) as connection, pytest.raises(sqlite3.IntegrityError):
-        connection.execute("INSERT INTO dimensions VALUES ('first', 'a', 'a', 'real', 0, 1, '', NULL)")
+    refused = pytest.raises(sqlite3.Error, match="cannot store TEXT")
+    with closing(sqlite3.connect(store.folder / FILE_NAME)) as connection, refused:
+        connection.execute("INSERT INTO findings SELECT 1, 'new', 'no', '', 1, 1, 1, 1, 1, 1, 1, '', 1")
 
 
 def test_file_of_format_5_can_be_read(old_campaign):

@@ -118,7 +118,7 @@ class Campaign:
 
     @contextmanager
     def _blamed_on_the_stored_state(self, restored: int) -> Iterator[None]:
-        """Blame the file for what fails until all batches that were in flight at the `restored` one are stored.
+        """Blame the file for what fails until the batches in flight after the `restored` one are stored.
 
         The arrays of the search are data from a file. Whether they fit together shows when they are used.
         """
@@ -304,7 +304,7 @@ class Campaign:
         dimensions = len(self.target.inputs.dimensions)
         corpus = Corpus(dimensions)
         for inputs, columns in self.store.corpus_parts():
-            corpus.append(inputs, columns)
+            corpus.append(self._in_range(inputs), columns)
         self._fuzzer.restore(substate("fuzzer.", state), corpus)
         self._confirmations.restore(substate("confirm.", state))
         self._imports.restore(substate("imports.", state))
@@ -314,9 +314,16 @@ class Campaign:
         self._findings = {finding.id: finding for finding in waiting}
         if not self._confirmations.numbers <= self._findings.keys():
             raise ValueError("findings that wait for a second run are not stored as new")
-        self._distinct.restore(self.target.inputs.to_unit(self.store.distinct_inputs()))
+        self._distinct.restore(self.target.inputs.to_unit(self._in_range(self.store.distinct_inputs())))
         for number in range(int(state["in_flight"][0])):
             self._submit(Cases.from_state(state, f"in_flight{number}.", dimensions))
+
+    def _in_range(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`inputs` (n, d) from the file, whose values must be possible ones."""
+        for dimension, values in zip(self.target.inputs.dimensions, inputs.T, strict=True):
+            if not dimension.contains(values).all():
+                raise ValueError(f"an input has an impossible {dimension.name}")
+        return inputs
 
     def _emit(self, event: Event) -> None:
         self.listener(event)

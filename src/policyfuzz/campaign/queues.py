@@ -162,7 +162,8 @@ class ImportQueue:
         """Continue from all arrays that `state` gave, the latest of each name."""
         if "senders" in state:
             self._sources = [Source(*values) for values in json.loads(state["senders"].tobytes())]
-            self._queue, self._taken = Cases.from_state(state, "queue.", self.dimensions), int(state["taken"][0])
+            self._queue = Cases.from_state(state, "queue.", self.dimensions)
+            self._taken = int(state["taken"][0])
 
 
 def import_share(position: int, count: int) -> int:

@@ -146,8 +146,8 @@ def _list_errors(campaign: CampaignReader, part: _Part, is_json: bool) -> None:
     if is_json:
         shown = _print_json_list(_error_values(campaign, one) for one in failed)
     else:
-        for shown, one in enumerate(failed, start=1):
-            first = first or one.id
+        for one in failed:
+            first, shown = first or one.id, shown + 1
             click.echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
         if first:
             click.echo(f"see one in full:  policyfuzz show {campaign.folder} {first} --errors")

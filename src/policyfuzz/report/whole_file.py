@@ -33,7 +33,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             yield unfinished
             if real.exists():
                 shutil.copymode(real, unfinished)
-            os.replace(unfinished, real)
+            unfinished.replace(real)
         finally:
             unfinished.unlink(missing_ok=True)
 

@@ -79,7 +79,8 @@ class Cases:
             given, expected = getattr(cases, name), getattr(model, name)
             shape = (len(cases), *expected.shape[1:])
             if given.dtype != expected.dtype or given.shape != shape:
-                raise ValueError(f"{prefix}{name} are {given.dtype} {given.shape}, not {expected.dtype} {shape}")
+                is_not = f"{given.dtype} {given.shape}, not {expected.dtype} {shape}"
+                raise ValueError(f"{prefix}{name} are {is_not}")
         if not np.isin(cases.purposes, [int(one) for one in Purpose]).all():
             raise ValueError(f"{prefix}purposes are not known")
         if not np.isfinite(cases.inputs).all():

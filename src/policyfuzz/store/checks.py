@@ -30,11 +30,12 @@ class Damage(Exception):
 def check_tables(connection: sqlite3.Connection, tables: Mapping[str, Mapping[str, Column]]) -> None:
     """Refuse a file without these ordinary `tables`, or whose columns are missing or of another type.
 
-    A view or a virtual table in their place could run for ever, and so could a computed column. A trigger would
-    run whenever we write.
+    A view or a virtual table in their place could run for ever, and so could a computed column. A trigger
+    would run whenever we write.
     """
     # views and virtual tables have no pages
-    found = connection.execute("SELECT name, tbl_name, type, rootpage FROM sqlite_schema LIMIT 10000").fetchall()
+    query = "SELECT name, tbl_name, type, rootpage FROM sqlite_schema LIMIT 10000"
+    found = connection.execute(query).fetchall()
     ordinary = {name for name, _, kind, page in found if kind == "table" and page}
     for name, columns in tables.items():
         if name not in ordinary:
@@ -77,7 +78,7 @@ def check_rows(table: str, columns: Mapping[str, Column], rows: Sequence[Sequenc
 
 
 def check_dimensions(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], most: int) -> None:
-    """Refuse `rows` of the table of dimensions that describe no input space; `columns` are the expected ones."""
+    """Refuse `rows` of the table of dimensions that describe no input space with these `columns`."""
     names = [row["name"] for row in rows]
     if not 0 < len(rows) <= most:
         raise Damage(f"it has {len(rows):,} dimensions, expected 1 to {most}")

@@ -20,7 +20,7 @@ LOCK_NAME = "writer.lock"
 UNFINISHED = f"{FILE_NAME}.new"
 #: Pictures and films of findings.
 PICTURES = "findings"
-#: Endings of the files that SQLite keeps beside a campaign file. The last is not ours: campaigns use WAL mode.
+#: Endings of files that SQLite keeps beside a campaign file. The last is not ours: campaigns use WAL mode.
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
@@ -28,8 +28,8 @@ APPLICATION_ID = 0x7066757A
 FORMAT_VERSION = 5
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
-#: Steps of SQLite's machine between two looks at a statement, looks that are free, and the most steps per byte
-#: of the file after these.
+#: Steps of SQLite's machine between two looks at a statement, looks that are free, and the most steps per
+#: byte of the file after these.
 _STEPS_BETWEEN_LOOKS, _FREE_LOOKS, _STEPS_PER_BYTE = 1_000_000, 50, 20
 #: Since SQLite 3.37, tables can refuse values of another type than that of their column.
 _STRICT = " STRICT" if sqlite3.sqlite_version_info >= (3, 37) else ""
@@ -72,7 +72,7 @@ def connect(path: Path, mode: str, is_at_rest: bool = False) -> sqlite3.Connecti
 
 
 def _check_side_files(path: Path) -> None:
-    """Refuse a campaign file whose side files are links, or a journal: SQLite would write what is behind them."""
+    """Refuse side files that are links, and journals: SQLite would change what is behind them."""
     for ending in _SIDE_FILES:
         side = path.with_name(path.name + ending)
         try:
@@ -80,7 +80,7 @@ def _check_side_files(path: Path) -> None:
         except OSError:
             continue
         if not is_plain or ending == "-journal":
-            raise CampaignError(f"{side} is not from policyfuzz", hint="remove it if you know where it is from")
+            raise CampaignError(f"{side} is not from policyfuzz", hint="remove it if it is not yours")
 
 
 def _distrust(connection: sqlite3.Connection) -> None:

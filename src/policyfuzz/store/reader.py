@@ -253,7 +253,8 @@ class CampaignReader:
         """(n, d) inputs of the distinct findings, of the first `most`."""
         first_input, parts = len(INPUT_TABLES["findings"]), [np.empty((0, len(self.input_columns)))]
         for page in self.pages("findings", "is_distinct", most=most):
-            parts.append(np.array([row[first_input:] for row in page], np.float64).reshape(-1, parts[0].shape[1]))
+            inputs = np.array([row[first_input:] for row in page], np.float64)
+            parts.append(inputs.reshape(len(page), len(self.input_columns)))
         return np.concatenate(parts)
 
     def numbers(self, table: str, where: str = "1", parameters: Sequence[object] = ()) -> NDArray[np.int64]:

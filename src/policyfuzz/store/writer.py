@@ -1,7 +1,6 @@
 """Writes a campaign: one writer, one transaction per batch."""
 
 import json
-import os
 import platform
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -33,7 +32,7 @@ class CampaignWriter(CampaignReader):
         self._lock = lock or lock_for_writing(folder)
         try:
             if path.is_symlink():
-                raise CampaignError(f"{path} is a link", hint="continue the campaign in the folder it leads to")
+                raise CampaignError(f"{path} is a link", hint="resume in the folder that it leads to")
             super().__init__(folder)
             self._connection.close()
             self._connection = connect(path, "rw")
@@ -98,7 +97,8 @@ class CampaignWriter(CampaignReader):
 
     def _set_about(self, name: str, value: str) -> None:
         with self._writing():
-            self._connection.execute("INSERT OR REPLACE INTO about (name, value) VALUES (?, ?)", (name, value))
+            statement = "INSERT OR REPLACE INTO about (name, value) VALUES (?, ?)"
+            self._connection.execute(statement, (name, value))
         self.about[name] = value
 
     @contextmanager
@@ -158,7 +158,7 @@ class CampaignWriter(CampaignReader):
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file is at `path`; None if there is none."""
     try:
-        found = os.stat(path)
+        found = path.stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
