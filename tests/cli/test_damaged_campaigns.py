@@ -132,7 +132,7 @@ COLUMNS = (
     "crash_step",
     "case_seed",
 )
-COLUMNS += (
+MORE_COLUMNS = (
     "x0",
     "x1",
     "energy",
@@ -157,7 +157,13 @@ VALUES = st.one_of(
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(st.tuples(st.sampled_from(TABLES), st.sampled_from(COLUMNS), VALUES), min_size=1, max_size=3))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(TABLES), st.sampled_from(COLUMNS + MORE_COLUMNS), VALUES),
+        min_size=1,
+        max_size=3,
+    )
+)
 def test_any_value_in_any_column_is_explained_or_harmless(sound, tmp_path, monkeypatch, capsys, changes):
     monkeypatch.chdir(tmp_path)
     shutil.rmtree(tmp_path / "c", ignore_errors=True)

@@ -75,7 +75,11 @@ def instead(make: Callable[[Path], object]) -> Edit:
 
 def beside(ending: str, make: Callable[[Path], object]) -> Edit:
     """Puts something beside the campaign file."""
-    return lambda folder: make(folder / f"{FILE_NAME}{ending}") and None
+
+    def edit(folder: Path) -> None:
+        make(folder / f"{FILE_NAME}{ending}")
+
+    return edit
 
 
 def with_config(**changes: object) -> Edit:
