@@ -63,6 +63,7 @@ class Campaign:
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
+    _is_emitting: bool = field(init=False, default=False)  #: a listener is at work, or has failed
     #: Warnings and worse of the health check.
     bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)
 
@@ -125,7 +126,7 @@ class Campaign:
         try:
             yield
         except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError, MemoryError) as error:
-            if self.progress.batch > restored + self.store.config.window:
+            if self._is_emitting or self.progress.batch > restored + self.store.config.window:
                 raise
             raise CampaignError(
                 f"the stored state of {self.store.folder} is not complete: {error!r:.200}",
@@ -326,4 +327,6 @@ class Campaign:
         return inputs
 
     def _emit(self, event: Event) -> None:
+        self._is_emitting = True
         self.listener(event)
+        self._is_emitting = False
