@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
+from policyfuzz.core.regular_files import read_regular
 from policyfuzz.environments.changed_start import Change, changed
 from policyfuzz.environments.starts import (
     OptionsStart,
@@ -33,6 +34,8 @@ _FAMILIES: Mapping[str, str] = {
 }
 
 WAYS = ("state", "options", "seed")
+_MOST_TOML_BYTES = 1 << 20
+_TOML_HINT = "expected way = ..., and tables [bounds] and [fixed]"
 
 _CHANGES_HINT = (
     "write NAME=LOW..HIGH and NAME=VALUE with ';' between, or state, options or seed, or a .toml or .py file"
@@ -196,9 +199,9 @@ def _number_or_text(text: str) -> float | str:
 
 def _from_toml(path: Path) -> InputChanges:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+        content = tomllib.loads(read_regular(path, _MOST_TOML_BYTES).decode())
+    except (ValueError, RecursionError) as error:  # ValueError: no TOML, no text, or a number of 5,000 digits
+        raise UsageError(f"{path} is not TOML: {error}", _TOML_HINT) from error
     for key in content:
         if key not in ("way", "bounds", "fixed"):
             raise unknown_name(f"entry of {path}", key, ("way", "bounds", "fixed"))
