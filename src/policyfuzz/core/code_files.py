@@ -15,6 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.regular_files import read_regular
+
+_MOST_SOURCE_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise request.failure(f"no file {str(path)!r} for {request}", hint)
-    content = path.read_bytes()
+    content = read_regular(path, _MOST_SOURCE_BYTES, request.failure)
     # its own name may be that of an installed module; an edited file is another module
     name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(str(path).encode() + content).hexdigest()[:8]}"
     if name in sys.modules:

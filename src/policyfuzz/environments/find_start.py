@@ -35,6 +35,8 @@ _FAMILIES: Mapping[str, str] = {
 
 WAYS = ("state", "options", "seed")
 _MOST_TOML_BYTES = 1 << 20
+#: Of whole numbers, which Python would otherwise take at any length.
+_LARGEST = 1 << 64
 _TOML_HINT = "expected way = ..., and tables [bounds] and [fixed]"
 
 _CHANGES_HINT = (
@@ -191,10 +193,17 @@ def _number_or_text(text: str) -> float | str:
     """A whole number where it is written as one, else a number, else the text."""
     for kind in (int, float):
         try:
-            return kind(text)
+            return _bounded(text, kind(text))
         except ValueError:
             continue
     return text
+
+
+def _bounded(whose: str, number: float) -> float:
+    """`number`; raises if it is one that no dimension can have."""
+    if isinstance(number, int) and abs(number) > _LARGEST:
+        raise UsageError(f"a number of {whose[:40]} is too large", f"write one between ±{_LARGEST}")
+    return number
 
 
 def _from_toml(path: Path) -> InputChanges:
@@ -226,7 +235,7 @@ def _toml_table(path: Path, content: Mapping[str, Any], key: str) -> Mapping[str
 def _pair(path: Path, name: str, pair: Any) -> tuple[float, float]:
     if not isinstance(pair, list) or len(pair) != 2 or not all(type(value) in (int, float) for value in pair):
         raise UsageError(f"bounds of {name} in {path} are {pair!r}", f"write {name} = [low, high]")
-    return pair[0], pair[1]
+    return _bounded(name, pair[0]), _bounded(name, pair[1])
 
 
 def _scalar(path: Path, name: str, value: Any) -> float | str:
@@ -234,4 +243,4 @@ def _scalar(path: Path, name: str, value: Any) -> float | str:
         raise UsageError(
             f"{name} in {path} is fixed to {value!r}", f"write {name} = 0.0, or the name of an option"
         )
-    return value
+    return value if isinstance(value, str) else _bounded(name, value)
