@@ -39,7 +39,7 @@ BENCHMARKS = SPEED | {
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
-    "readers": "mutated files, texts and command lines against everything of ours that reads (as long as you like)",
+    "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
 }
 
 EPILOG = """\

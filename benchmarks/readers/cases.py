@@ -1,4 +1,4 @@
-"""The readers, and how a case for each is made: files in an empty folder, and the command lines that read them."""
+"""The readers, and how a case for each is made: files in an empty folder, and the commands that read them."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -62,7 +62,8 @@ def sync_files(rng: Random, corpus: Path, folder: Path) -> Case:
             path.symlink_to("/dev/zero")
         case 2:
             peer = path.parent.parent
-            peer.rename(os.fsencode(peer.parent) + b"/" + rng.choice((b"\xff\xfe", b"\x1b[31m", b"a b", b"-x")))
+            names = (b"\xff\xfe", b"\x1b[31m", b"a b", b"-x")
+            peer.rename(peer.with_name(os.fsdecode(rng.choice(names))))
         case _:
             change = mutators.zip_of if path.suffix == ".npz" else mutators.json_of
             path.write_bytes(change(rng, path.read_bytes()))
@@ -90,7 +91,9 @@ def model_files(rng: Random, corpus: Path, folder: Path) -> Case:
     change, target, uri = kinds[name]
     content = (corpus / name).read_bytes()
     if name == "network.nnet" and rng.random() < 0.7:
-        changed = mutators.text_of(rng, content.decode(), ("1", "5", ",", "\n", "0.5", "-3")).encode("utf-8", "replace")
+        changed = mutators.text_of(rng, content.decode(), ("1", "5", ",", "\n", "0.5", "-3")).encode(
+            "utf-8", "replace"
+        )
     else:
         changed = change(rng, content)
     for number in range(1, 6) if name == "network.nnet" else ():
@@ -98,21 +101,45 @@ def model_files(rng: Random, corpus: Path, folder: Path) -> Case:
     (folder / name).write_bytes(changed)
     if name == "outside.onnx":
         (folder / "weights.bin").write_bytes((corpus / "weights.bin").read_bytes()[: rng.choice((0, 8, 32))])
-    # with trust only what holds no pickle: the corpus has none in model.zip, and bytes could become one elsewhere
+    # with trust only what holds no pickle: bytes of others could become one that does harm
     trust = ["--trust"] if name == "model.zip" and rng.random() < 0.7 else []
     return Case([["check", target, "--policy", uri.format(name), *QUICK, *trust]])
 
 
 _ORACLE_WORDS = (
-    "terminated", "truncated", "nan", "exception", "out_of_space", "return", "reward", "info.x", "|", "&", "!", "(",
-    ")", "<", "<=", "==", "as", "crash", "q5%", "q", "100", "-1e3", " ", "info.",
-)  # fmt: skip
+    "terminated",
+    "truncated",
+    "nan",
+    "exception",
+    "out_of_space",
+    "return",
+    "reward",
+    "info.x",
+    "|",
+    "&",
+    "!",
+    "(",
+    ")",
+    "<",
+    "<=",
+    "==",
+    "as",
+    "crash",
+    "q5%",
+    "q",
+    "100",
+    "-1e3",
+    " ",
+    "info.",
+)
 
 
 def oracle_texts(rng: Random, corpus: Path, folder: Path) -> Case:
     """An oracle text with words, signs and numbers changed."""
     copy(corpus, "layers.npz", folder)
-    text = rng.choice(("terminated", "return<q5% | (terminated & reward<=-1) as crash", "!info.ok | info.x>=3"))
+    text = rng.choice(
+        ("terminated", "return<q5% | (terminated & reward<=-1) as crash", "!info.ok | info.x>=3")
+    )
     text = mutators.text_of(rng, text, _ORACLE_WORDS)
     return Case([["check", CART, "--policy", "npz:layers.npz", "--oracle", text, *QUICK]])
 
@@ -120,7 +147,23 @@ def oracle_texts(rng: Random, corpus: Path, folder: Path) -> Case:
 def input_texts(rng: Random, corpus: Path, folder: Path) -> Case:
     """A text or a TOML file that says what is varied, changed."""
     copy(corpus, "layers.npz", folder)
-    words = ("x", "theta", "x_dot", "=", "..", ";", "seed", "state", "options", "0.1", "-1", "[", "]", "bounds", "fixed")
+    words = (
+        "x",
+        "theta",
+        "x_dot",
+        "=",
+        "..",
+        ";",
+        "seed",
+        "state",
+        "options",
+        "0.1",
+        "-1",
+        "[",
+        "]",
+        "bounds",
+        "fixed",
+    )
     if rng.random() < 0.5:
         text = mutators.text_of(rng, "theta=-0.1..0.1;x=0", words)
     else:
@@ -134,9 +177,43 @@ def input_texts(rng: Random, corpus: Path, folder: Path) -> Case:
 def names(rng: Random, corpus: Path, folder: Path) -> Case:
     """Names and options of targets, and policy URIs, changed; none of them names code."""
     copy(corpus, "layers.npz", folder)
-    words = ("ripple", "acasxu", "coopnavi", "bipedal", "gym", "dimensions", "bucket", "horizon", "=", ",", ":", "1", "2", "CartPole-v1", "env.", "fresh", "npz", "onnx", "sb3", "layers.npz", "?", "rescale", "&")
-    target = rng.choice((RIPPLE, "acasxu:bucket=2", "coopnavi:finish=ends,horizon=30", f"{CART}:horizon=20,fresh=yes", "ripple"))
-    policy = rng.choice(("npz:layers.npz", "npz:layers.npz?rescale", "onnx:x.onnx?state=a:b", "acasxu:.", "sb3:x?algo=ppo"))
+    words = (
+        "ripple",
+        "acasxu",
+        "coopnavi",
+        "bipedal",
+        "gym",
+        "dimensions",
+        "bucket",
+        "horizon",
+        "=",
+        ",",
+        ":",
+        "1",
+        "2",
+        "CartPole-v1",
+        "env.",
+        "fresh",
+        "npz",
+        "onnx",
+        "sb3",
+        "layers.npz",
+        "?",
+        "rescale",
+        "&",
+    )
+    target = rng.choice(
+        (
+            RIPPLE,
+            "acasxu:bucket=2",
+            "coopnavi:finish=ends,horizon=30",
+            f"{CART}:horizon=20,fresh=yes",
+            "ripple",
+        )
+    )
+    policy = rng.choice(
+        ("npz:layers.npz", "npz:layers.npz?rescale", "onnx:x.onnx?state=a:b", "acasxu:.", "sb3:x?algo=ppo")
+    )
     if rng.random() < 0.6:
         target = mutators.text_of(rng, target, words)
     else:
@@ -153,10 +230,27 @@ def names_code(text: str) -> bool:
     return any(word in text for word in bad)
 
 
+#: Texts for a command line, where naming code means to run it.
+_HARMLESS = tuple(text for text in TEXTS if not names_code(text))
 _VARIABLES = (
-    "COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "HOME", "TMPDIR", "LANG", "LC_ALL", "POLICYFUZZ_TRUST",
-    "MPLBACKEND", "MPLCONFIGDIR", "NUMBA_CACHE_DIR", "OMP_NUM_THREADS", "PYTHONPATH", "DISPLAY", "MUJOCO_GL",
-)  # fmt: skip
+    "COLUMNS",
+    "LINES",
+    "TERM",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "HOME",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+    "POLICYFUZZ_TRUST",
+    "MPLBACKEND",
+    "MPLCONFIGDIR",
+    "NUMBA_CACHE_DIR",
+    "OMP_NUM_THREADS",
+    "PYTHONPATH",
+    "DISPLAY",
+    "MUJOCO_GL",
+)
 
 
 def environment_variables(rng: Random, corpus: Path, folder: Path) -> Case:
@@ -171,21 +265,62 @@ def environment_variables(rng: Random, corpus: Path, folder: Path) -> Case:
 #: Options of every verb: None for a flag, else values that are right.
 _OPTIONS: dict[str, dict[str, tuple[str, ...] | None]] = {
     "fuzz": {
-        "--policy": ("npz:layers.npz",), "--oracle": ("terminated",), "--input": ("seed",), "--horizon": ("50",), "--trust": None,
-        "--strategy": ("portfolio", "mdpfuzz", "reward", "random"), "--max-time": ("5s",), "--max-findings": ("2",),
-        "--timeout": ("5s",), "--seed": ("3",), "--sync": ("shared",), "--resume": None, "--ui": ("plain", "none"), "--json": None,
-        "--force": None, "--batch": ("8",), "--window": ("3",), "--samples": ("9",), "--sensitivity": ("exact",), "--quantile": ("0.1",),
-        "--tau": ("-3",), "--gamma": ("0.1",), "--components": ("3",), "--radius": ("0.1",), "--executor": ("inline",), "-o": ("new", "campaign"),
+        "--policy": ("npz:layers.npz",),
+        "--oracle": ("terminated",),
+        "--input": ("seed",),
+        "--horizon": ("50",),
+        "--trust": None,
+        "--strategy": ("portfolio", "mdpfuzz", "reward", "random"),
+        "--max-time": ("5s",),
+        "--max-findings": ("2",),
+        "--timeout": ("5s",),
+        "--seed": ("3",),
+        "--sync": ("shared",),
+        "--resume": None,
+        "--ui": ("plain", "none"),
+        "--json": None,
+        "--force": None,
+        "--batch": ("8",),
+        "--window": ("3",),
+        "--samples": ("9",),
+        "--sensitivity": ("exact",),
+        "--quantile": ("0.1",),
+        "--tau": ("-3",),
+        "--gamma": ("0.1",),
+        "--components": ("3",),
+        "--radius": ("0.1",),
+        "--executor": ("inline",),
+        "-o": ("new", "campaign"),
     },
-    "check": {"--policy": ("npz:layers.npz",), "--oracle": ("terminated",), "--input": ("seed",), "--horizon": ("50",), "--episodes": ("9",),
-              "--seed": ("3",), "--json": None, "--trust": None, "--timeout": ("5s",)},
+    "check": {
+        "--policy": ("npz:layers.npz",),
+        "--oracle": ("terminated",),
+        "--input": ("seed",),
+        "--horizon": ("50",),
+        "--episodes": ("9",),
+        "--seed": ("3",),
+        "--json": None,
+        "--trust": None,
+        "--timeout": ("5s",),
+    },
     "status": {"--json": None},
     "show": {"--all": None, "--errors": None, "--json": None},
-    "export": {"--what": ("findings", "seeds", "errors", "history"), "--format": ("csv", "json", "npz"), "-o": ("out.csv", "out.npz", "new/out.csv", "campaign")},
-    "replay": {"--policy": ("npz:layers.npz",), "--error": None, "--no-picture": None, "--json": None, "--trust": None, "--timeout": ("5s",)},
+    "export": {
+        "--what": ("findings", "seeds", "errors", "history"),
+        "--format": ("csv", "json", "npz"),
+        "-o": ("out.csv", "out.npz", "new/out.csv", "campaign"),
+    },
+    "replay": {
+        "--policy": ("npz:layers.npz",),
+        "--error": None,
+        "--no-picture": None,
+        "--json": None,
+        "--trust": None,
+        "--timeout": ("5s",),
+    },
     "init": {"--policy": ("npz:layers.npz",), "-o": ("mine.py",), "--force": None, "--trust": None},
     "targets": {"--json": None},
-}  # fmt: skip
+}
 _ARGUMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "fuzz": ((RIPPLE, "acasxu", CART, "rippel"),),
     "check": ((RIPPLE, "acasxu", "coopnavi", CART, "rippel"),),
@@ -197,7 +332,16 @@ _ARGUMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "targets": (),
 }
 #: Options that take no hostile number: it would ask for so much time, memory or processes, and get it.
-_COSTLY = ("--batch", "--samples", "--window", "--components", "--episodes", "--horizon", "--executor", "--sync")
+_COSTLY = (
+    "--batch",
+    "--samples",
+    "--window",
+    "--components",
+    "--episodes",
+    "--horizon",
+    "--executor",
+    "--sync",
+)
 
 
 def command_lines(rng: Random, corpus: Path, folder: Path) -> Case:
@@ -209,11 +353,13 @@ def command_lines(rng: Random, corpus: Path, folder: Path) -> Case:
     for option in rng.sample(list(_OPTIONS[verb]), min(len(_OPTIONS[verb]), rng.randrange(5))):
         values = _OPTIONS[verb][option]
         hostile = option not in _COSTLY and rng.random() < 0.5
-        text = rng.choice([text for text in TEXTS if not names_code(text)]) if hostile else rng.choice(values or ("",))
-        words += [option] if values is None else [option, text] if rng.random() < 0.8 else [f"{option}={text}"]
+        text = rng.choice(_HARMLESS if hostile else values or ("",))
+        words += (
+            [option] if values is None else [option, text] if rng.random() < 0.8 else [f"{option}={text}"]
+        )
     line = [verb, *(word for word in words if word)]
     if rng.random() < 0.3:
-        line.insert(rng.randrange(len(line) + 1), rng.choice([text for text in TEXTS if not names_code(text)]))
+        line.insert(rng.randrange(len(line) + 1), rng.choice(_HARMLESS))
     if rng.random() < 0.2:
         del line[rng.randrange(len(line))]
     if "fuzz" in line:

@@ -1,4 +1,4 @@
-"""python -m benchmarks readers: mutates files, texts and command lines for a long time, and counts what our readers do.
+"""Mutates files, texts and command lines for a long time, and counts what our readers do with them.
 
     python -m benchmarks readers --max-time 1h
     python -m benchmarks readers --only campaign --cases 2000
@@ -33,7 +33,7 @@ from policyfuzz.cli.options import DURATION
 from policyfuzz.core.errors import unknown_name
 
 #: Seconds for one case; the slowest take some three seconds on a quiet machine.
-_CASE_SECONDS = 60.0
+_CASE_SECONDS = 30.0
 #: Of address space, for a child: a reader that needs more is a failure.
 _CHILD_BYTES = 8 << 30
 _FAILURES_SHOWN = 3
@@ -59,13 +59,21 @@ class Tally:
 @click.option("--cases", type=int, help="Of each reader.")
 @click.option("--first", type=int, default=0, show_default=True, help="Number of the first case.")
 @click.option("--only", "only", multiple=True, help="Readers to fuzz; may be repeated.  [default: all]")
-@click.option("--keep", type=click.Path(path_type=Path), default=Path("readers-failures"), show_default=True, help="Folder for cases that fail.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    default=Path("readers-failures"),
+    show_default=True,
+    help="Folder for cases that fail.",
+)
 @click.option("--worker", is_flag=True, hidden=True)
-def command(max_time: float | None, cases: int | None, first: int, only: tuple[str, ...], keep: Path, worker: bool) -> int:
+def command(
+    max_time: float | None, cases: int | None, first: int, only: tuple[str, ...], keep: Path, worker: bool
+) -> int:
     """Mutate files, texts and command lines, and check what our readers do with them.
 
-    Exit code 1 if a case gives a traceback, an internal error, a wrong exit code, a hang, a file where there should
-    be none, or runs code.
+    Exit code 1 if a case gives a traceback, an internal error, a wrong exit code, a hang, a file where
+    there should be none, or runs code.
     """
     if worker:
         return _work(Path(only[0]))
@@ -75,11 +83,11 @@ def command(max_time: float | None, cases: int | None, first: int, only: tuple[s
             raise unknown_name("reader", name, READERS)
     seconds = max_time or (float("inf") if cases else 60.0)
     with tempfile.TemporaryDirectory(prefix="readers-") as folder:
-        tallies = _run_all(chosen, first, cases, time.monotonic() + seconds, Path(folder), keep)
+        tallies = run_all(chosen, first, cases, time.monotonic() + seconds, Path(folder), keep)
     return _report(tallies, keep)
 
 
-def _run_all(
+def run_all(
     chosen: tuple[str, ...], first: int, cases: int | None, deadline: float, folder: Path, keep: Path
 ) -> dict[str, Tally]:
     """Run cases of all readers in turn until the time or the number is over."""
@@ -106,7 +114,7 @@ class _Child:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        (folder / "tmp").mkdir()
+        (folder / "tmp").mkdir(parents=True)
         self.case_folder = folder / "case"
         self._process: subprocess.Popen[str] | None = None
 
@@ -162,13 +170,14 @@ def _work(folder: Path) -> int:
         make_corpus(folder / "unfinished").rename(corpus)
     for line in requests:
         name, number = line.split()
-        answers.write(json.dumps(run_case(name, Random(f"{name} {number}"), corpus, folder / "case")) + "\n")
+        answer = run_case(name, Random(f"{name} {number}"), corpus, folder / "case")
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
     return 0
 
 
 def run_case(name: str, rng: Random, corpus: Path, folder: Path) -> dict[str, Any]:
-    """Make a case of reader `name` in `folder`, which is emptied, and run it: codes, problems and commands."""
+    """Make a case of reader `name` in `folder`, which is emptied first, and run it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     copy(corpus, "planted.py", folder)
@@ -192,7 +201,9 @@ def _save(keep: Path, name: str, number: int, answer: dict[str, Any], folder: Pa
     again = f"python -m benchmarks readers --only {name} --first {number} --cases 1"
     (place / "case.json").write_text(json.dumps({"again": again, **answer}, indent=1))
     with suppress(OSError, shutil.Error):  # pipes and devices cannot be copied
-        shutil.copytree(folder, place / "files", symlinks=True, ignore_dangling_symlinks=True, copy_function=_copied)
+        shutil.copytree(
+            folder, place / "files", symlinks=True, ignore_dangling_symlinks=True, copy_function=_copied
+        )
 
 
 def _copied(source: str, place: str) -> None:
@@ -203,7 +214,7 @@ def _copied(source: str, place: str) -> None:
 def _class_of(problem: str) -> str:
     """`problem` without what differs from case to case."""
     words = problem.split(":")
-    return ":".join(words[:3])[:90] if problem.startswith("exit code") else words[0][:90]
+    return ":".join(words[:5])[:160] if problem.startswith("exit code") else words[0][:90]
 
 
 def _report(tallies: dict[str, Tally], keep: Path) -> int:
@@ -212,9 +223,15 @@ def _report(tallies: dict[str, Tally], keep: Path) -> int:
         codes = ", ".join(f"exit {code}: {times:,}" for code, times in sorted(tally.codes.items()))
         bad = sum(map(len, tally.failures.values()))
         failures += bad
-        click.echo(f"{name:<12} {sum(tally.codes.values()):>7,} commands   {codes or '-'}   failures: {bad:,}")
+        click.echo(
+            f"{name:<12} {sum(tally.codes.values()):>7,} commands   {codes or '-'}   failures: {bad:,}"
+        )
         for problem, numbers in sorted(tally.failures.items(), key=lambda item: -len(item[1])):
-            click.echo(f"    {len(numbers):>6,} x {problem}   (cases {', '.join(map(str, numbers[:_FAILURES_SHOWN]))})")
+            some = ", ".join(map(str, numbers[:_FAILURES_SHOWN]))
+            click.echo(f"    {len(numbers):>6,} x {problem}   (cases {some})")
     total = sum(sum(tally.codes.values()) for tally in tallies.values())
-    click.echo(f"{total:,} commands, {failures:,} failures" + (f"; cases that failed are in {keep}" if failures else ""))
+    click.echo(
+        f"{total:,} commands, {failures:,} failures"
+        + (f"; cases that failed are in {keep}" if failures else "")
+    )
     return int(failures > 0)

@@ -51,11 +51,18 @@ def _quietly(arguments: list[str]) -> None:
 
 def _archives(folder: Path) -> None:
     rng = np.random.default_rng(0)
-    np.savez(folder / "layers.npz", W0=rng.normal(size=(4, 8)), b0=np.zeros(8), W1=rng.normal(size=(8, 2)), b1=np.zeros(2), activation="tanh")
+    np.savez(
+        folder / "layers.npz",
+        W0=rng.normal(size=(4, 8)),
+        b0=np.zeros(8),
+        W1=rng.normal(size=(8, 2)),
+        b1=np.zeros(2),
+        activation="tanh",
+    )
     np.savez_compressed(folder / "bank.npz", parameters=rng.normal(size=(1, 58)), sizes=np.array([4, 8, 2]))
     np.savez_compressed(folder / "actors.npz", parameters=rng.normal(size=(3, 95)), sizes=np.array([18, 5]))
     data = {
-        "policy_class": {":type:": "<class 'abc.ABCMeta'>", "__module__": "stable_baselines3.common.policies"},
+        "policy_class": {":type:": "<class 'abc.ABCMeta'>", "__module__": "stable_baselines3.ppo"},
         "policy_kwargs": {}, "observation_space": {}, "action_space": {}, "use_sde": False, "clip_range": 0.2,
         "ep_info_buffer": [{"r": 1.0}], "n_envs": 1, "_last_obs": None,
     }  # fmt: skip
@@ -93,10 +100,14 @@ def _onnx(folder: Path) -> None:
     nodes = [helper.make_node("MatMul", ["obs", "W"], ["x"]), helper.make_node("Tanh", ["x"], ["action"])]
     ports = [value("obs", TensorProto.FLOAT, ["n", 4])], [value("action", TensorProto.FLOAT, ["n", 2])]
     model = helper.make_model(
-        helper.make_graph(nodes, "policy", *ports, [weights]), opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+        helper.make_graph(nodes, "policy", *ports, [weights]),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=9,
     )
     onnx.save(model, folder / "inside.onnx")
-    onnx.save(model, folder / "outside.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(
+        model, folder / "outside.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0
+    )
 
 
 def copy(corpus: Path, name: str, folder: Path) -> Path:

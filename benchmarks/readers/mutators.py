@@ -19,17 +19,90 @@ import numpy as np
 
 #: Values that readers stumble over, as texts.
 TEXTS = (
-    "", " ", "0", "-1", "1", "2", "1e309", "-0.0", "nan", "inf", "-inf", "9" * 25, "9" * 5000, "1e-400", "true",
-    "none", "None", "null", "x", "é", "\u202e", "\x1b[31m", "\x1b]0;x\x07", "\x00", "\n", "\ud800", "..", "../..",
-    "/", "/dev/null", "/dev/zero", "~", "~nouser/x", "a" * 300, "a" * 10_000, "%s", "{}", "{0.__class__}", ":", "::",
-    "=", ";", ",", "?", "&", "(", "(" * 3000, "[" * 3000, "'", '"', "--", "-", "planted:run", "planted.py:run",
-    "os:system:command=touch marker", "py:planted.py:run", "gym:subprocess:getoutput:env.cmd=touch marker",
-)  # fmt: skip
+    "",
+    " ",
+    "0",
+    "-1",
+    "1",
+    "2",
+    "1e309",
+    "-0.0",
+    "nan",
+    "inf",
+    "-inf",
+    "9" * 25,
+    "9" * 5000,
+    "1e-400",
+    "true",
+    "none",
+    "None",
+    "null",
+    "x",
+    "é",
+    "\u202e",
+    "\x1b[31m",
+    "\x1b]0;x\x07",
+    "\x00",
+    "\n",
+    "\ud800",
+    "..",
+    "../..",
+    "/",
+    "/dev/null",
+    "/dev/zero",
+    "~",
+    "~nouser/x",
+    "a" * 300,
+    "a" * 10_000,
+    "%s",
+    "{}",
+    "{0.__class__}",
+    ":",
+    "::",
+    "=",
+    ";",
+    ",",
+    "?",
+    "&",
+    "(",
+    "(" * 3000,
+    "[" * 3000,
+    "'",
+    '"',
+    "--",
+    "-",
+    "planted:run",
+    "planted.py:run",
+    "os:system:command=touch marker",
+    "py:planted.py:run",
+    "gym:subprocess:getoutput:env.cmd=touch marker",
+)
 #: The same for places where any JSON may stand.
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2**31, 2**63 - 1, 2**63, 2**64, -(2**63), 10**400, 0.5, -0.0, 1e308, float("inf"),
-    float("nan"), [], {}, [[]], [None] * 3, {"a": {}}, *TEXTS,
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**31,
+    2**63 - 1,
+    2**63,
+    2**64,
+    -(2**63),
+    10**400,
+    0.5,
+    -0.0,
+    1e308,
+    float("inf"),
+    float("nan"),
+    [],
+    {},
+    [[]],
+    [None] * 3,
+    {"a": {}},
+    *TEXTS,
+)
 _NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
 
 
@@ -117,7 +190,17 @@ def npy_of(rng: Random, content: bytes) -> bytes:
             data = io.BytesIO()
             np.save(data, _other_array(rng, array), allow_pickle=False)
             return data.getvalue()
-    shapes = ("()", "(-1,)", "(0,)", "(4611686018427387904, 8)", "(1000000000,)", "('a',)", "None", "(2,", "(1.5,)")
+    shapes = (
+        "()",
+        "(-1,)",
+        "(0,)",
+        "(4611686018427387904, 8)",
+        "(1000000000,)",
+        "('a',)",
+        "None",
+        "(2,",
+        "(1.5,)",
+    )
     kinds = ("<f8", "<i8", ">u8", "|O", "<U2000000000", "<f2", "<c16", "M8[s]", "nonsense", "|V0")
     header = f"{{'descr': '{rng.choice(kinds)}', 'fortran_order': False, 'shape': {rng.choice(shapes)}, }}"
     text = header.encode().ljust(117) + b"\n"
@@ -128,7 +211,11 @@ def _other_array(rng: Random, array: Any) -> Any:
     match rng.randrange(5):
         case 0 if array.size and array.dtype.kind in "fiu":
             changed = array.copy().ravel()
-            values = (np.nan, np.inf, 1e300, -1, 0) if array.dtype.kind == "f" else (0, 1, np.iinfo(array.dtype).max)
+            values = (
+                (np.nan, np.inf, 1e300, -1, 0)
+                if array.dtype.kind == "f"
+                else (0, 1, np.iinfo(array.dtype).max)
+            )
             changed[rng.randrange(changed.size)] = rng.choice(values)
             return changed.reshape(array.shape)
         case 1:
@@ -153,13 +240,18 @@ def zip_of(rng: Random, content: bytes) -> bytes:
         case 0:
             del members[place]
         case 1:
-            members[place] = (rng.choice((*TEXTS[:-4], "data", "W9.npy", "sizes.npy", "../../x.npy"))[:200] or "x", member)
+            members[place] = (
+                rng.choice((*TEXTS[:-4], "data", "W9.npy", "sizes.npy", "../../x.npy"))[:200] or "x",
+                member,
+            )
         case 2:
             members.append((f"{name}2", member))
         case 3:
             members[place] = (name, bytes(rng.choice((0, 100, 3_000_000))))
         case _:
-            change = npy_of if member.startswith(b"\x93NUMPY") else json_of if member[:1] == b"{" else bytes_of
+            change = (
+                npy_of if member.startswith(b"\x93NUMPY") else json_of if member[:1] == b"{" else bytes_of
+            )
             members[place] = (name, change(rng, member))
     data = io.BytesIO()
     way = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
@@ -171,8 +263,21 @@ def zip_of(rng: Random, content: bytes) -> bytes:
 
 #: Values that SQL can hold where another type is expected.
 _SQL_VALUES = (
-    None, 0, -1, 1, 2**62, 2**63 - 1, -(2**63), 1.5, 1e308, float("inf"), float("-inf"), b"", b"\xff" * 9, *TEXTS,
-)  # fmt: skip
+    None,
+    0,
+    -1,
+    1,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+    1.5,
+    1e308,
+    float("inf"),
+    float("-inf"),
+    b"",
+    b"\xff" * 9,
+    *TEXTS,
+)
 
 
 def sqlite_of(rng: Random, path: Path) -> None:
@@ -193,7 +298,7 @@ def _statement(rng: Random, connection: sqlite3.Connection) -> tuple[str, tuple[
     table = rng.choice(tables)
     columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
     column, value = rng.choice(columns or ["rowid"]), rng.choice(_SQL_VALUES)
-    some = rng.choice(("", " WHERE rowid IN (SELECT rowid FROM %s LIMIT 1)" % f'"{table}"'))
+    some = rng.choice(("", f' WHERE rowid IN (SELECT rowid FROM "{table}" LIMIT 1)'))
     match rng.randrange(12):
         case 0:
             return f'DROP TABLE "{table}"', ()

@@ -18,9 +18,18 @@ _GOOD_CODES = (0, 1, 2, 3, 130)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 #: Events of the interpreter that change files, and which of their arguments are paths.
 _CHANGES = {
-    "os.remove": (0,), "os.rename": (0, 1), "os.mkdir": (0,), "os.rmdir": (0,), "os.link": (0, 1), "os.symlink": (1,),
-    "os.truncate": (0,), "os.chmod": (0,), "os.chown": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1),
-}  # fmt: skip
+    "os.remove": (0,),
+    "os.rename": (0, 1),
+    "os.mkdir": (0,),
+    "os.rmdir": (0,),
+    "os.link": (0, 1),
+    "os.symlink": (1,),
+    "os.truncate": (0,),
+    "os.chmod": (0,),
+    "os.chown": (0,),
+    "shutil.rmtree": (0,),
+    "shutil.move": (0, 1),
+}
 _STARTS = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "os.spawn", "pty.spawn")
 
 
@@ -33,7 +42,7 @@ class Watch:
     is_on: bool = False
 
     def event(self, name: str, arguments: tuple[Any, ...]) -> None:
-        """Called by the interpreter for everything it does to files and processes, and for code that it runs."""
+        """Called by the interpreter for what it does to files and processes, and for code that it runs."""
         if not self.is_on:
             return
         self.is_on = False  # what happens here is ours
@@ -47,15 +56,23 @@ class Watch:
     def _problem(self, name: str, arguments: tuple[Any, ...]) -> str | None:
         if name == "open":
             path, mode, flags = arguments
-            is_written = (isinstance(mode, str) and set(mode) & set("wax+")) or (isinstance(flags, int) and flags & _WRITES)
+            is_written = (isinstance(mode, str) and set(mode) & set("wax+")) or (
+                isinstance(flags, int) and flags & _WRITES
+            )
             return f"writes {path}" if is_written and not self._is_allowed(path) else None
         if name in _CHANGES:
             bad = [arguments[place] for place in _CHANGES[name] if not self._is_allowed(arguments[place])]
             return f"{name} of {bad[0]}" if bad else None
         if name == "subprocess.Popen":
-            command = [str(word) for word in arguments[1]] if not isinstance(arguments[1], str) else [arguments[1]]
-            is_ours = any(word.startswith("policyfuzz.") for word in command) and arguments[0] == sys.executable
-            is_ours = is_ours or Path(command[0]).name.startswith(("ffmpeg", "ldconfig", "gcc", "uname"))
+            command = (
+                [str(word) for word in arguments[1]] if not isinstance(arguments[1], str) else [arguments[1]]
+            )
+            is_ours = (
+                any(word.startswith("policyfuzz.") for word in command) and arguments[0] == sys.executable
+            )
+            is_ours = is_ours or Path(command[0]).name.startswith(
+                ("fc-list", "ffmpeg", "gcc", "ldconfig", "uname")
+            )
             return None if is_ours else f"starts {command}"
         if name in _STARTS:
             return f"{name} {arguments[:1]}"
@@ -110,7 +127,7 @@ def run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str] |
     finally:
         _WATCHES[-1] = Watch(folder)
     said = out.getvalue() + err.getvalue()
-    return Outcome(code, said, tuple([*watch.problems, *_judged(code, said, arguments, folder)]))
+    return Outcome(code, said, (*watch.problems, *_judged(code, said, arguments, folder)))
 
 
 def _judged(code: int, said: str, arguments: Sequence[str], folder: Path) -> Iterator[str]:

@@ -145,9 +145,15 @@ def _each_npz() -> Iterator[tuple[str, bytes]]:
     yield "npz weights of dates", npz_bytes(W0=np.zeros((4, 2), "M8[s]"))
     yield "npz weights that are NaN", npz_bytes(W0=np.full((4, 2), np.nan))
     yield "npz weights of no rows", npz_bytes(W0=np.zeros((0, 2)))
-    yield "npz layer without number", npz_bytes(**{"W99999999999999999999": np.ones((4, 2)), "Wx": np.ones(2)})
+    yield (
+        "npz layer without number",
+        npz_bytes(W99999999999999999999=np.ones((4, 2)), Wx=np.ones(2)),
+    )
     yield "npz bank with negative sizes", npz_bytes(parameters=np.ones((1, 10)), sizes=np.array([-4, -2]))
-    yield "npz bank with huge sizes", npz_bytes(parameters=np.ones((1, 10)), sizes=np.array([1 << 62, 1 << 62]))
+    yield (
+        "npz bank with huge sizes",
+        npz_bytes(parameters=np.ones((1, 10)), sizes=np.array([1 << 62, 1 << 62])),
+    )
     yield "npz bank with no networks", npz_bytes(parameters=np.ones((0, 10)), sizes=np.array([4, 2]))
     yield "npz bank with sizes in a square", npz_bytes(parameters=np.ones((1, 10)), sizes=np.array([[4, 2]]))
     yield (
@@ -172,10 +178,12 @@ for _name, _content in _each_npz():
 
 for _kind in ("fifo", "zero", "folder", "sparse", "loop", "dangling"):
     for _scheme in ("npz", "onnx", "sb3", "torchscript", "py"):
-        TABLE[f"{_kind} as {_scheme}"] = lambda folder, kind=_kind, scheme=_scheme: trusted(  # type: ignore[misc]
-            f"{scheme}:{special(folder, kind).rename(folder / 'p.py') if scheme == 'py' else special(folder, kind)}"
-            + (":act" if scheme == "py" else "")
-        )
+
+        def _special_file(folder: Path, kind: str = _kind, scheme: str = _scheme) -> list[str]:
+            path = special(folder, kind)
+            return trusted(f"py:{path.rename(folder / 'p.py')}:act" if scheme == "py" else f"{scheme}:{path}")
+
+        TABLE[f"{_kind} as {_scheme}"] = _special_file
     for _target in ("bipedal", "coopnavi"):
         TABLE[f"{_kind} for {_target}"] = lambda folder, kind=_kind, target=_target: policy(  # type: ignore[misc]
             f"{target}:{special(folder, kind)}", target
@@ -335,7 +343,9 @@ for _name, _content in {
     "torchscript of noise": zipped(_SCRIPT | {"m/data.pkl": bytes(range(256))}, zipfile.ZIP_STORED),
     "torchscript bomb": bomb("m/constants.pkl", 3000 << 20, also={"m/data.pkl": b""}),
     "torch.export of nothing": zipped({"m/archive_format": b"pt2", "m/version": b"0"}, zipfile.ZIP_STORED),
-    "torch.export of noise": zipped({"m/archive_format": b"pt2", "m/models/model.json": b"{"}, zipfile.ZIP_STORED),
+    "torch.export of noise": zipped(
+        {"m/archive_format": b"pt2", "m/models/model.json": b"{"}, zipfile.ZIP_STORED
+    ),
     "pickle as torchscript": pickle.dumps(_Marker()),
     "saved weights as torchscript": zipped({"m/data.pkl": pickle.dumps(_Marker())}),
 }.items():
@@ -377,9 +387,7 @@ def tensor(name: str, value: Any) -> Any:
 
 
 def good_onnx(folder: Path) -> bytes:
-    onnx_graph(
-        folder, [node("MatMul", ["obs", "W"], ["action"])], [tensor("W", np.ones((4, 2), np.float32))]
-    )
+    onnx_graph(folder, [node("MatMul", ["obs", "W"], ["action"])], [tensor("W", np.ones((4, 2), np.float32))])
     return (folder / "p.onnx").read_bytes()
 
 
@@ -406,7 +414,9 @@ def external(folder: Path, **place: str) -> list[str]:
     """A network whose weights lie in the file that `place` says."""
     from onnx import TensorProto
 
-    weights = TensorProto(name="W", data_type=TensorProto.FLOAT, dims=[4, 2], data_location=1)
+    weights = TensorProto(
+        name="W", data_type=TensorProto.FLOAT, dims=[4, 2], data_location=TensorProto.EXTERNAL
+    )
     for key, value in place.items():
         weights.external_data.add(key=key, value=value)
     return onnx_graph(folder, [node("MatMul", ["obs", "W"], ["action"])], [weights])
@@ -444,7 +454,9 @@ for _name, _place in {
 def onnx_external_weights_inside_of_a_node(folder: Path) -> list[str]:
     from onnx import TensorProto
 
-    weights = TensorProto(name="W", data_type=TensorProto.FLOAT, dims=[4, 2], data_location=1)
+    weights = TensorProto(
+        name="W", data_type=TensorProto.FLOAT, dims=[4, 2], data_location=TensorProto.EXTERNAL
+    )
     weights.external_data.add(key="location", value="/dev/zero")
     nodes = [node("Constant", [], ["W"], value=weights), node("MatMul", ["obs", "W"], ["action"])]
     return onnx_graph(folder, nodes)
@@ -483,7 +495,10 @@ for _name, _arguments in {
 
 @hostile
 def onnx_that_doubles_fifty_times(folder: Path) -> list[str]:
-    nodes = [node("Concat", [name, name], [f"x{step}"], axis=1) for step, name in enumerate(["obs", *(f"x{n}" for n in range(49))])]
+    nodes = [
+        node("Concat", [name, name], [f"x{step}"], axis=1)
+        for step, name in enumerate(["obs", *(f"x{n}" for n in range(49))])
+    ]
     return onnx_graph(folder, [*nodes, node("ReduceSum", ["x49"], ["action"])])
 
 
@@ -495,16 +510,25 @@ def onnx_loop_that_never_ends(folder: Path) -> list[str]:
     body = helper.make_graph(
         [node("Identity", ["going"], ["still"]), node("Sin", ["x"], ["y"])],
         "body",
-        [value("step", TensorProto.INT64, []), value("going", TensorProto.BOOL, []), value("x", TensorProto.FLOAT, None)],
+        [
+            value("step", TensorProto.INT64, []),
+            value("going", TensorProto.BOOL, []),
+            value("x", TensorProto.FLOAT, None),
+        ],
         [value("still", TensorProto.BOOL, []), value("y", TensorProto.FLOAT, None)],
     )
     rounds, going = tensor("rounds", np.int64(1 << 60)), tensor("yes", np.True_)
-    return onnx_graph(folder, [node("Loop", ["rounds", "yes", "obs"], ["action"], body=body)], [rounds, going])
+    return onnx_graph(
+        folder, [node("Loop", ["rounds", "yes", "obs"], ["action"], body=body)], [rounds, going]
+    )
 
 
 @hostile
 def onnx_in_a_circle(folder: Path) -> list[str]:
-    return onnx_graph(folder, [node("Identity", ["a"], ["b"]), node("Identity", ["b"], ["a"]), node("Identity", ["a"], ["action"])])
+    return onnx_graph(
+        folder,
+        [node("Identity", ["a"], ["b"]), node("Identity", ["b"], ["a"]), node("Identity", ["a"], ["action"])],
+    )
 
 
 @hostile

@@ -8,10 +8,9 @@ import pytest
 
 pytest.importorskip("onnx", reason="needs the extra onnx")
 pytest.importorskip("stable_baselines3", reason="needs the extra sb3")
-from tests.readers.hostile_models import TABLE  # noqa: E402
-
-from policyfuzz.cli.main import exit_code  # noqa: E402
-from policyfuzz.policies import onnx_trial  # noqa: E402
+from policyfuzz.cli.main import exit_code
+from policyfuzz.policies import onnx_trial
+from tests.readers.hostile_models import TABLE
 
 #: More than any of these commands needs, less than any bomb of the table.
 ROOM_BYTES = 2 << 30

@@ -8,6 +8,14 @@ from typing import BinaryIO
 from policyfuzz.core.errors import PolicyFuzzError, UsageError
 
 
+def is_regular(path: Path) -> bool:
+    """True if there is a regular file at `path`; False for names that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read_regular(path: Path, most_bytes: int, failure: type[PolicyFuzzError] = UsageError) -> bytes:
     """The content of the regular file at `path`, of `most_bytes` at most."""
     try:

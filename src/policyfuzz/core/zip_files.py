@@ -27,7 +27,7 @@ class ZipReader:
         file = io.BytesIO(source) if isinstance(source, bytes) else source
         guarded = _GuardedReads(file)
         with _explained():
-            self._archive = zipfile.ZipFile(guarded)  # type: ignore[call-overload] # reads and seeks
+            self._archive = zipfile.ZipFile(guarded)
         guarded.most_bytes = None
         self.names = tuple(self._archive.namelist())
 
@@ -42,7 +42,9 @@ class ZipReader:
         with _explained():
             member = self._archive.getinfo(name)
             if member.file_size > most_bytes:
-                raise DamagedZip(f"{name} unpacks to {member.file_size:,} bytes, expected {most_bytes:,} at most")
+                raise DamagedZip(
+                    f"{name} unpacks to {member.file_size:,} bytes, expected {most_bytes:,} at most"
+                )
             if member.compress_type not in _BOUNDED_WAYS:
                 raise DamagedZip(f"{name} is packed in a way that is not known (expected deflate)")
             with self._archive.open(member) as file:
@@ -76,7 +78,9 @@ def _array(name: str, content: bytes) -> NDArray[Any]:
         shape, _, dtype = readers[version](file)
         wanted = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or dtype.hasobject or wanted != len(content) - file.tell():
-            raise ValueError(f"its header says {dtype} {shape}, and {len(content) - file.tell():,} bytes follow")
+            raise ValueError(
+                f"its header says {dtype} {shape}, and {len(content) - file.tell():,} bytes follow"
+            )
         file.seek(0)
         array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     except Exception as error:  # the parser of headers raises nearly anything

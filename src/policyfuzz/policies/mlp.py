@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.regular_files import is_regular
 from policyfuzz.core.zip_files import DamagedZip, read_arrays
 from policyfuzz.policies.network import BLOCK_ROWS
 from policyfuzz.policies.uri import MOST_BYTES, read_model
@@ -136,7 +137,7 @@ def shipped(name: str) -> Traversable:
 
 def read_npz(file: Traversable) -> MlpBank:
     """The networks in `file`, in the format of `write_npz`."""
-    if isinstance(file, Path) and not file.exists():
+    if isinstance(file, Path) and not is_regular(file):
         raise PolicyError(f"no file {str(file)!r} with networks")
     content = read_model(file) if isinstance(file, Path) else file.read_bytes()
     return bank_of(file.name, plain_arrays(file.name, content, _FORMAT))
@@ -196,7 +197,9 @@ def _sizes(network: Layers) -> tuple[int, ...]:
     sizes = [*network[0][0].shape[:1]]
     for number, (weights, bias) in enumerate(network):
         if not {weights.dtype.kind, bias.dtype.kind} <= set("fiu"):
-            raise PolicyError(f"layer {number} has {weights.dtype} weights and {bias.dtype} bias, expected numbers")
+            raise PolicyError(
+                f"layer {number} has {weights.dtype} weights and {bias.dtype} bias, expected numbers"
+            )
         if weights.ndim != 2 or weights.shape[0] != sizes[-1] or bias.shape != (weights.shape[1],):
             raise PolicyError(
                 f"layer {number} has weights {weights.shape} and bias {bias.shape}, "

@@ -81,7 +81,7 @@ def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]
 
 
 def _layers_of(name: str, arrays: Arrays, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
-    """The network in the file `name`, its input one of `widths` wide if possible, and notes on assumptions."""
+    """The network in the file `name`, its input one of `widths` wide if it can be, and notes."""
     settings = {key: setting(array) for key, array in arrays.items() if key in _SETTINGS}
     layers_only = {key: array for key, array in arrays.items() if key not in _SETTINGS}
     weights, biases, is_torch = _ordered_layers(name, layers_only)

@@ -52,7 +52,9 @@ def _take_in(path: Path, tensors: list[Any]) -> list[bytes]:
         tensor.data_location = 0  # inside
     room_inside = sum(len(tensor.raw_data) for tensor in tensors)
     if room_inside > MOST_BYTES:  # many tensors may name the same bytes
-        raise PolicyError(f"the weights of {path.name} have {room_inside:,} bytes, expected {MOST_BYTES:,} at most")
+        raise PolicyError(
+            f"the weights of {path.name} have {room_inside:,} bytes, expected {MOST_BYTES:,} at most"
+        )
     return list(files.values())
 
 
@@ -63,7 +65,7 @@ def _check_location(path: Path, name: str) -> None:
     if not name or "\0" in name or not is_inside:
         raise PolicyError(
             f"{path.name} wants weights from {name!r}, outside of its folder",
-            hint="a network may only name files beside it: export it again, with its weights in the same folder",
+            hint="a network may only name files beside it: export it again, with its weights there",
         )
 
 
@@ -76,7 +78,8 @@ def _slice(path: Path, content: bytes, place: dict[str, str]) -> bytes:
         offset = length = -1
     if not (0 <= offset <= offset + length <= len(content)):
         raise PolicyError(
-            f"{path.name} wants bytes of {place.get('location')!r} that are not there", hint="is it the right file?"
+            f"{path.name} wants bytes of {place.get('location')!r} that are not there",
+            hint="is it the right file?",
         )
     return content[offset : offset + length]
 

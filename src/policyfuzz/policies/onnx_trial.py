@@ -1,4 +1,4 @@
-"""A process in which an unknown ONNX network is built and run first: it can be ended, and its memory is bounded.
+"""A process in which an unknown ONNX network is built and run first: it can be ended, and has little memory.
 
 A network is data, but it may ask for 2^60 rounds of a loop or for petabytes. onnxruntime has no limit for
 either, and what it calculates while it builds a network cannot be interrupted from within.
@@ -103,7 +103,7 @@ class TrialSession:
         if is_late:
             return TrialEnded(
                 f"{self._name} was not built and run within {TRIAL_SECONDS:g} s",
-                "does it hold a loop that does not end, or very large tensors? Export the network again without",
+                "does it hold a loop that does not end, or very large tensors?",
             )
         return TrialEnded(
             f"{self._name} ended the process in which it was tried",
@@ -140,7 +140,11 @@ def serve() -> None:
             try:
                 values = session.run(outputs, {name: feed[f"a{place}"] for place, name in enumerate(names)})
                 data = io.BytesIO()
-                np.savez(data, allow_pickle=False, **{f"a{place}": np.asarray(one) for place, one in enumerate(values)})
+                np.savez(
+                    data,
+                    allow_pickle=False,
+                    **{f"a{place}": np.asarray(one) for place, one in enumerate(values)},
+                )
                 _answer(answers, data.getvalue())
             except Exception as error:  # as above
                 _answer(answers, _text(error), is_good=False)

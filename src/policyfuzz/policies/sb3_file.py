@@ -148,7 +148,9 @@ class Archive:
     def _text(self, name: str) -> str:
         try:
             archive = ZipReader(self.content)
-            return archive.read(name, _MOST_TEXT_BYTES).decode(errors="replace") if name in archive.names else ""
+            return (
+                archive.read(name, _MOST_TEXT_BYTES).decode(errors="replace") if name in archive.names else ""
+            )
         except DamagedZip:
             return ""  # only for a reader
 

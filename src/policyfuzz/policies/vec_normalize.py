@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.regular_files import is_regular
 from policyfuzz.policies.sb3_file import MOST_PARAMETER_BYTES, unpickled
 from policyfuzz.policies.uri import read_model
 
@@ -38,7 +39,7 @@ class Normaliser:
         except Exception as error:  # attributes may be missing, or anything
             raise PolicyError(
                 f"the statistics in {name} cannot be read: {type(error).__name__}: {error}",
-                hint="the file may be damaged, or saved by another version: save it again with vec_env.save(...)",
+                hint="it may be damaged, or saved by another version: save it again with vec_env.save(...)",
             ) from error
 
     @classmethod
@@ -110,13 +111,13 @@ class Statistics:
 def find(model: Path, wanted: str | None) -> Path | None:
     """The file of statistics for the zip `model`: the `wanted` one, none, or what lies beside it."""
     if wanted is None:
-        return next((path for path in _places(model) if path.is_file()), None)
+        return next((path for path in _places(model) if is_regular(path)), None)
     if wanted.lower() == "none":
         return None
     for path in (Path(wanted).expanduser().absolute(), model.parent / wanted):
-        if path.is_file():
+        if is_regular(path):
             return path
-    lying = next((path for path in _places(model) if path.is_file()), None)
+    lying = next((path for path in _places(model) if is_regular(path)), None)
     raise PolicyError(
         f"there are no statistics {wanted!r}, neither in this folder nor beside {model.name}",
         hint=f"did you mean {lying}?"
