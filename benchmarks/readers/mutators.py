@@ -176,7 +176,7 @@ def _changed(rng: Random, page: Any) -> Any:
         place = rng.randrange(len(page))
         return [*page[:place], _changed(rng, page[place]), *page[place + 1 :]]
     if isinstance(page, str) and page.startswith("{") and rng.random() < 0.8:
-        return json_of(rng, page.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        return json_of(rng, page.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")
     return rng.choice(VALUES)
 
 
@@ -315,7 +315,7 @@ def _statement(rng: Random, connection: sqlite3.Connection) -> tuple[str, tuple[
         case 5 | 6:
             row = connection.execute("SELECT value FROM about WHERE name = 'config'").fetchone()
             config = json_of(rng, row[0].encode()) if row and isinstance(row[0], str) else b"{}"
-            text = config.decode("utf-8", "surrogatepass")
+            text = config.decode("utf-8", "replace")
             return "UPDATE about SET value = ? WHERE name = 'config'", (text,)
         case 7:
             return f'INSERT INTO "{table}" SELECT * FROM "{table}" LIMIT 3', ()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
-from policyfuzz.core.regular_files import is_regular, read_regular
+from policyfuzz.core.regular_files import read_regular
 from policyfuzz.environments.changed_start import Change, changed
 from policyfuzz.environments.starts import (
     OptionsStart,
@@ -92,7 +92,7 @@ def read_changes(text: str) -> InputChanges:
     path = Path(text.strip())
     if path.suffix not in (".toml", ".py"):
         return _from_text(text)
-    if not is_regular(path):
+    if not path.is_file():
         raise UsageError(f"there is no file {str(path)!r} to read the input from")
     return _from_toml(path) if path.suffix == ".toml" else InputChanges(python_file=path)
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError, unknown_name
-from policyfuzz.core.regular_files import is_regular
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import BLOCK_ROWS, Network, NetworkPolicy, validated
 from policyfuzz.policies.sb3_file import ALGORITHMS, Archive, check_names
@@ -80,7 +79,7 @@ def _file(address: Address) -> Path:
     """The zip; its ending may be left out, as in the calls of stable-baselines3."""
     path = Path(address.place).expanduser().absolute()
     completed = path.with_name(f"{path.name}.zip")
-    return completed if is_regular(completed) and not is_regular(path) else address.file()
+    return completed if completed.is_file() and not path.is_file() else address.file()
 
 
 def _named_algorithm(options: Mapping[str, str]) -> str:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.core.regular_files import is_regular
 from policyfuzz.policies.sb3_file import MOST_PARAMETER_BYTES, unpickled
 from policyfuzz.policies.uri import read_model
 
@@ -111,13 +110,13 @@ class Statistics:
 def find(model: Path, wanted: str | None) -> Path | None:
     """The file of statistics for the zip `model`: the `wanted` one, none, or what lies beside it."""
     if wanted is None:
-        return next((path for path in _places(model) if is_regular(path)), None)
+        return next((path for path in _places(model) if path.is_file()), None)
     if wanted.lower() == "none":
         return None
     for path in (Path(wanted).expanduser().absolute(), model.parent / wanted):
-        if is_regular(path):
+        if path.is_file():
             return path
-    lying = next((path for path in _places(model) if is_regular(path)), None)
+    lying = next((path for path in _places(model) if path.is_file()), None)
     raise PolicyError(
         f"there are no statistics {wanted!r}, neither in this folder nor beside {model.name}",
         hint=f"did you mean {lying}?"
