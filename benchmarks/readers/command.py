@@ -26,7 +26,7 @@ from typing import Any
 
 import click
 
-from benchmarks.readers.cases import READERS
+from benchmarks.readers.cases import QUICK, READERS
 from benchmarks.readers.corpus import copy, make_corpus
 from benchmarks.readers.sandbox import run
 from policyfuzz.cli.options import DURATION
@@ -34,6 +34,8 @@ from policyfuzz.core.errors import unknown_name
 
 #: Seconds for one case; the slowest take some three seconds on a quiet machine.
 _CASE_SECONDS = 30.0
+#: Beside it, for the first case: to make the corpus, and to compile.
+_START_SECONDS = 300.0
 #: Of address space, for a child: a reader that needs more is a failure.
 _CHILD_BYTES = 8 << 30
 _FAILURES_SHOWN = 3
@@ -117,6 +119,7 @@ class _Child:
         (folder / "tmp").mkdir(parents=True)
         self.case_folder = folder / "case"
         self._process: subprocess.Popen[str] | None = None
+        self._is_warm = False  #: the corpus is there, and kernels are compiled
 
     def asked(self, name: str, number: int) -> dict[str, Any]:
         """What case `number` of reader `name` did."""
@@ -127,10 +130,12 @@ class _Child:
             assert process.stdout is not None
             process.stdin.write(f"{name} {number}\n")
             process.stdin.flush()
-            if not select.select([process.stdout], [], [], _CASE_SECONDS)[0]:
+            seconds = _CASE_SECONDS if self._is_warm else _CASE_SECONDS + _START_SECONDS
+            if not select.select([process.stdout], [], [], seconds)[0]:
                 self.end()
                 return {"codes": ["hang"], "problems": [f"hangs for more than {_CASE_SECONDS:g} s"]}
             answer = json.loads(process.stdout.readline())
+            self._is_warm = True
             return answer
         code = process.wait()
         self.end()
@@ -167,6 +172,8 @@ def _work(folder: Path) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     corpus = folder / "corpus"
     if not corpus.exists():
+        for target in ("acasxu", "bipedal", "coopnavi"):  # to compile their kernels may take a minute, once
+            run(["check", target, *QUICK], folder)
         make_corpus(folder / "unfinished").rename(corpus)
     for line in requests:
         name, number = line.split()
@@ -182,6 +189,8 @@ def run_case(name: str, rng: Random, corpus: Path, folder: Path) -> dict[str, An
     folder.mkdir(parents=True)
     copy(corpus, "planted.py", folder)
     case = READERS[name](rng, corpus, folder)
+    # for a reader of a case that never came back
+    folder.with_name("commands.json").write_text(json.dumps(asdict(case)))
     outcomes = [run(command, folder, case.environment) for command in case.commands]
     return {
         "codes": [outcome.code for outcome in outcomes],
@@ -199,6 +208,8 @@ def _save(keep: Path, name: str, number: int, answer: dict[str, Any], folder: Pa
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     again = f"python -m benchmarks readers --only {name} --first {number} --cases 1"
+    with suppress(OSError, ValueError):
+        answer = json.loads(folder.with_name("commands.json").read_text()) | answer
     (place / "case.json").write_text(json.dumps({"again": again, **answer}, indent=1))
     with suppress(OSError, shutil.Error):  # pipes and devices cannot be copied
         shutil.copytree(

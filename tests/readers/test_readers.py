@@ -83,6 +83,7 @@ def test_a_case_that_hangs_or_dies_costs_its_process_only(monkeypatch, tmp_path)
     from benchmarks.readers import command
 
     monkeypatch.setattr(command, "_CASE_SECONDS", 0.0)
+    monkeypatch.setattr(command, "_START_SECONDS", 0.0)
     tallies = run_all(("oracle",), 0, 2, time.monotonic() + 3600, tmp_path / "run", tmp_path / "keep")
     assert tallies["oracle"].codes == {"hang": 2}
     assert (tmp_path / "keep" / "oracle-0" / "case.json").exists()
