@@ -32,6 +32,7 @@ MODULES = {
     "coordinator-limit": "benchmarks.coordinator.limit",
     "footprint": "benchmarks.footprint",
     "million": "benchmarks.million",
+    "readers": "benchmarks.readers.command",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -40,6 +41,7 @@ BENCHMARKS = SPEED | {
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
     "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
+    "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
 }
 
 EPILOG = """\

@@ -2,6 +2,7 @@ import pytest
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.oracles import parse_oracle
+from policyfuzz.oracles.language import read
 
 
 @pytest.mark.parametrize(
@@ -56,3 +57,19 @@ def test_the_place_is_right_where_the_text_has_several_lines():
     _, line, mark = caught.value.message.split("\n")
     assert line == "  nan |  terminatd"
     assert mark.index("^") == line.index("terminatd")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 5000, "(" * 60 + "nan" + ")" * 60, " | ".join(["terminated"] * 101), "nan" + " " * 20_000],
+)
+def test_text_beyond_all_bounds_is_refused(text):
+    with pytest.raises(UsageError) as caught:
+        read(text)
+    assert "more than" in str(caught.value) or "characters" in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+def test_text_within_the_bounds_is_read():
+    assert read("(" * 50 + "nan" + ")" * 50).text == "nan"
+    assert len(read(" | ".join(f"reward<{number}" for number in range(100))).parts) == 100

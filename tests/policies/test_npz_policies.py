@@ -112,7 +112,7 @@ def test_an_assumed_activation_is_told(tmp_path, layers):
             {"W0": np.zeros((4, 3))},
             r"gives 3 number\(s\) for an observation, expected 1 or 2 for Discrete\(2\)",
         ),
-        ({"W0": np.array([object()])}, "holds no plain arrays"),
+        ({"W0": np.array([object()])}, "W0.npy is no array of numbers"),
     ],
 )
 def test_a_file_that_is_no_network_for_these_spaces_is_refused(tmp_path, arrays, message):

@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -11,11 +13,19 @@ onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
+from policyfuzz.policies import onnx as adapter  # noqa: E402
+
 CART = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(2))
 STEER = Spaces(spaces.Box(-np.inf, np.inf, (4,)), spaces.Box(-100, 100, (2,)))
 RNG = np.random.default_rng(0)
 HIDDEN, OUT = RNG.normal(size=(4, 300)).astype(np.float32), RNG.normal(size=(300, 2)).astype(np.float32)
 OBSERVATIONS = RNG.normal(size=(100, 4)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def tried_in_this_process(monkeypatch):
+    """These networks end; tests/readers tries others in a process that can be ended."""
+    monkeypatch.setattr(adapter, "TrialSession", lambda content, _name: nullcontext(adapter.Session(content)))
 
 
 def port(name, shape, kind=TensorProto.FLOAT):

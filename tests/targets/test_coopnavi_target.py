@@ -197,8 +197,8 @@ def spoilt(path, kind):
     ("kind", "complaint"),
     [
         ("absent", "no file .*actors.npz"),
-        ("text", "actors.npz is not an .npz file"),
-        ("array", "actors.npz is not an .npz file"),
+        ("text", "actors.npz holds no networks"),
+        ("array", "actors.npz holds no networks"),
         ("others", "actors.npz holds no networks"),
         ("two", "holds 2 network"),
         ("sizes", "from 17 to 5 numbers"),

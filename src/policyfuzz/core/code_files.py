@@ -17,11 +17,13 @@ from typing import Any
 
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
 from policyfuzz.core.paths import absolute_path, is_file, names_in
+from policyfuzz.core.regular_files import read_regular
 
 #: As `sys.path` has it.
 _CURRENT_FOLDER = ""
 #: Packages whose wrappers a stranger's campaign may name: the current folder is not searched for them.
 _LIBRARIES = ("gymnasium", "minigrid")
+_MOST_SOURCE_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def _run_file(path: Path, request: _Request) -> tuple[ModuleType, bytes]:
         close = difflib.get_close_matches(path.name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else ""
         raise request.failure(f"no file {str(path)!r} for {request}", hint)
-    content = path.read_bytes()
+    content = read_regular(path, _MOST_SOURCE_BYTES, request.failure)
     # its own name may be that of an installed module; an edited file is another module
     name = f"policyfuzz_user_{path.stem}_{hashlib.sha256(os.fsencode(path) + content).hexdigest()[:8]}"
     if name in sys.modules:

@@ -190,4 +190,7 @@ def policy_path(target: str, policy: str | None, scheme: str, expected: str) -> 
         return None
     if not policy.startswith(f"{scheme}:"):
         raise PolicyError(f"{target} cannot use policy {policy!r}", hint=f"give --policy {scheme}:{expected}")
-    return Path(policy.removeprefix(f"{scheme}:")).expanduser().resolve()
+    try:
+        return Path(policy.removeprefix(f"{scheme}:")).expanduser().resolve()
+    except (RuntimeError, OSError, ValueError) as error:  # a loop of links, an unknown user, NUL
+        raise UsageError(f"policy {policy!r} names no file: {error}") from error

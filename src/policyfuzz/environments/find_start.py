@@ -13,6 +13,7 @@ from typing import Any
 
 from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
 from policyfuzz.core.paths import is_file
+from policyfuzz.core.regular_files import read_regular
 from policyfuzz.environments.changed_start import Change, changed
 from policyfuzz.environments.starts import (
     OptionsStart,
@@ -34,6 +35,10 @@ _FAMILIES: Mapping[str, str] = {
 }
 
 WAYS = ("state", "options", "seed")
+_MOST_TOML_BYTES = 1 << 20
+#: Of whole numbers, which Python would otherwise take at any length.
+_LARGEST = 1 << 64
+_TOML_HINT = "expected way = ..., and tables [bounds] and [fixed]"
 
 _CHANGES_HINT = (
     "write NAME=LOW..HIGH and NAME=VALUE with ';' between, or state, options or seed, or a .toml or .py file"
@@ -189,17 +194,24 @@ def _number_or_text(text: str) -> float | str:
     """A whole number where it is written as one, else a number, else the text."""
     for kind in (int, float):
         try:
-            return kind(text)
+            return _bounded(text, kind(text))
         except ValueError:
             continue
     return text
 
 
+def _bounded(whose: str, number: float) -> float:
+    """`number`; raises if it is one that no dimension can have."""
+    if isinstance(number, int) and abs(number) > _LARGEST:
+        raise UsageError(f"a number of {whose[:40]} is too large", f"write one between ±{_LARGEST}")
+    return number
+
+
 def _from_toml(path: Path) -> InputChanges:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}") from error
+        content = tomllib.loads(read_regular(path, _MOST_TOML_BYTES).decode())
+    except (ValueError, RecursionError) as error:  # ValueError: no TOML, no text, or a number of 5,000 digits
+        raise UsageError(f"{path} is not TOML: {error}", _TOML_HINT) from error
     for key in content:
         if key not in ("way", "bounds", "fixed"):
             raise unknown_name(f"entry of {path}", key, ("way", "bounds", "fixed"))
@@ -224,7 +236,7 @@ def _toml_table(path: Path, content: Mapping[str, Any], key: str) -> Mapping[str
 def _pair(path: Path, name: str, pair: Any) -> tuple[float, float]:
     if not isinstance(pair, list) or len(pair) != 2 or not all(type(value) in (int, float) for value in pair):
         raise UsageError(f"bounds of {name} in {path} are {pair!r}", f"write {name} = [low, high]")
-    return pair[0], pair[1]
+    return _bounded(name, pair[0]), _bounded(name, pair[1])
 
 
 def _scalar(path: Path, name: str, value: Any) -> float | str:
@@ -232,4 +244,4 @@ def _scalar(path: Path, name: str, value: Any) -> float | str:
         raise UsageError(
             f"{name} in {path} is fixed to {value!r}", f"write {name} = 0.0, or the name of an option"
         )
-    return value
+    return value if isinstance(value, str) else _bounded(name, value)

@@ -29,6 +29,11 @@ from policyfuzz.oracles.tree import (
     registered_names,
 )
 
+#: Parentheses inside of each other, and conditions in one text: far more than anybody writes by hand.
+_MOST_LEVELS, _MOST_CONDITIONS, _MOST_CHARACTERS = 50, 100, 10_000
+_MOST_SHOWN = 200
+_LONG_HINT = "register an oracle of your own, in Python: see docs/oracles.md"
+
 _TOKEN = re.compile(
     r"(?P<foreign>\|\||&&|!=|=<|=>|=(?!=)|≤|≥)"
     r"|(?P<word>[\w.%+/-]+)|(?P<sign><=|>=|==|[<>|&!()])|(?P<unexpected>\S)"
@@ -86,6 +91,10 @@ def info_keys(text: str) -> tuple[str, ...]:
 
 def read(text: str) -> Part:
     """The tree of `text`; a UsageError points at what cannot be read."""
+    if len(text) > _MOST_CHARACTERS:
+        raise UsageError(
+            f"the oracle has {len(text):,} characters, expected {_MOST_CHARACTERS:,} at most", _LONG_HINT
+        )
     reader = _Reader(text, list(_tokens(text)))
     part = reader.either()
     if reader.next.text:
@@ -119,8 +128,10 @@ class Token:
 
 def _unreadable(text: str, token: Token, what: str, hint: str = "") -> UsageError:
     """The error that shows where in `text` it is, and says `what` is wrong there."""
-    line = re.sub(r"\s", " ", text)
-    mark = " " * token.start + "^" * max(len(token.text), 1)
+    # of a long text, only what is near
+    first = 0 if len(text) <= _MOST_SHOWN else max(token.start - _MOST_SHOWN // 2, 0)
+    line = re.sub(r"\s", " ", text[first : first + _MOST_SHOWN])
+    mark = " " * (token.start - first) + "^" * min(max(len(token.text), 1), _MOST_SHOWN)
     return UsageError(f"cannot read the oracle: {what}\n  {line}\n  {mark}", hint)
 
 
@@ -144,6 +155,8 @@ class _Reader:
     text: str
     tokens: list[Token]
     place: int = 0
+    level: int = 0  #: of open parentheses
+    conditions: int = 0
 
     @property
     def next(self) -> Token:
@@ -190,10 +203,17 @@ class _Reader:
 
     def atom(self) -> Part:
         if self.takes("("):
+            self.level += 1
+            if self.level > _MOST_LEVELS:
+                raise self.error(f"more than {_MOST_LEVELS} parentheses are open", _LONG_HINT)
             part = self.either()
             if not self.takes(")"):
                 raise self.error("expected )", _separator_hint(self.next))
+            self.level -= 1
             return part
+        self.conditions += 1
+        if self.conditions > _MOST_CONDITIONS:
+            raise self.error(f"more than {_MOST_CONDITIONS} conditions", _LONG_HINT)
         if self.takes("!"):
             return self.negated()
         if not self.next.is_word:

@@ -1,8 +1,7 @@
 """Perceptrons, one or many of one shape: their compiled kernel, and the files they come in."""
 
 import hashlib
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,10 +14,14 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.regular_files import is_regular
+from policyfuzz.core.zip_files import DamagedZip, read_arrays
 from policyfuzz.policies.network import BLOCK_ROWS
+from policyfuzz.policies.uri import MOST_BYTES, read_model
 
 LINEAR, RELU, TANH = 0, 1, 2
 ACTIVATIONS = {"linear": LINEAR, "relu": RELU, "tanh": TANH}
+_FORMAT = "expected an .npz file with numbers: parameters (networks, p) and whole sizes"
 #: One network: its layers as (weights (in, out), bias (out,)).
 Layers = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 
@@ -68,6 +71,8 @@ class MlpBank:
                 raise PolicyError(
                     f"activation {activation!r} is not known", hint=f"known: {', '.join(ACTIVATIONS)}"
                 )
+        if not parameters.size:
+            raise PolicyError(f"parameters have shape {parameters.shape}, expected one network or more")
         finite = np.isfinite(parameters).all(axis=1)
         if not finite.all():
             raise PolicyError(
@@ -131,28 +136,49 @@ def shipped(name: str) -> Traversable:
 
 
 def read_npz(file: Traversable) -> MlpBank:
-    """The networks in `file`: parameters (networks, p), sizes, and the names of the activations if not ReLU.
+    """The networks in `file`, in the format of `write_npz`."""
+    if isinstance(file, Path) and not is_regular(file):
+        raise PolicyError(f"no file {str(file)!r} with networks")
+    content = read_model(file) if isinstance(file, Path) else file.read_bytes()
+    return bank_of(file.name, plain_arrays(file.name, content, _FORMAT))
 
-    `hidden` and `output` name the activation of the hidden layers and of the last one.
+
+def plain_arrays(name: str, content: bytes, hint: str) -> dict[str, NDArray[Any]]:
+    """All arrays of the .npz file called `name`; `hint` says what they should be."""
+    try:
+        return read_arrays(content, MOST_BYTES)
+    except DamagedZip as error:
+        raise PolicyError(f"{name} holds no networks: {error}", hint) from error
+
+
+def bank_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> MlpBank:
+    """The networks in `arrays` of the file `name`: parameters (networks, p) and sizes.
+
+    `hidden` and `output` name the activation of the hidden layers and of the last one, if not ReLU and none.
     """
     try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
-            parameters, widths = archive["parameters"], archive["sizes"]
-            if parameters.dtype.kind not in "fiu" or widths.dtype.kind not in "iu":
-                raise ValueError(f"parameters are {parameters.dtype} and sizes {widths.dtype}")
-            sizes = tuple(int(size) for size in widths)
-            hidden, output = (
-                str(archive[name]) if name in archive else default
-                for name, default in (("hidden", "relu"), ("output", "linear"))
-            )
-            return MlpBank.from_parameters(parameters, sizes, hidden, output)
-    except FileNotFoundError as error:
-        raise PolicyError(f"no file {str(file)!r} with networks") from error
-    except (OSError, ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise PolicyError(
-            f"{file.name} holds no networks: {error}",
-            hint="expected an .npz file with numbers: parameters (networks, p) and whole sizes",
-        ) from error
+        parameters, widths = arrays["parameters"], arrays["sizes"]
+    except KeyError as error:
+        raise PolicyError(f"{name} holds no networks: it has no {error}", _FORMAT) from error
+    if parameters.dtype.kind not in "fiu" or widths.dtype.kind not in "iu":
+        problem = f"parameters are {parameters.dtype} and sizes {widths.dtype}"
+        raise PolicyError(f"{name} holds no networks: {problem}", _FORMAT)
+    if widths.ndim != 1 or len(widths) < 2 or widths.min() < 1:
+        raise PolicyError(f"{name} holds no networks: its sizes are {_shortened(widths)}", _FORMAT)
+    sizes = tuple(int(size) for size in widths)
+    hidden = setting(arrays["hidden"]) if "hidden" in arrays else "relu"
+    output = setting(arrays["output"]) if "output" in arrays else "linear"
+    return MlpBank.from_parameters(parameters, sizes, hidden, output)
+
+
+def setting(array: NDArray[Any]) -> str:
+    """The text in an array that holds one, such as the name of an activation."""
+    return str(array) if array.ndim == 0 else _shortened(array)
+
+
+def _shortened(array: NDArray[Any]) -> str:
+    """An array for a reader of an error, however large it is."""
+    return f"{array.ravel()[:8].tolist()} of shape {array.shape}"
 
 
 def write_npz(path: Path, bank: MlpBank) -> None:
@@ -168,12 +194,16 @@ def write_npz(path: Path, bank: MlpBank) -> None:
 
 def _sizes(network: Layers) -> tuple[int, ...]:
     """Widths of all layers, after checking that they fit together."""
-    sizes = [network[0][0].shape[0]]
+    sizes = [*network[0][0].shape[:1]]
     for number, (weights, bias) in enumerate(network):
+        if not {weights.dtype.kind, bias.dtype.kind} <= set("fiu"):
+            raise PolicyError(
+                f"layer {number} has {weights.dtype} weights and {bias.dtype} bias, expected numbers"
+            )
         if weights.ndim != 2 or weights.shape[0] != sizes[-1] or bias.shape != (weights.shape[1],):
             raise PolicyError(
                 f"layer {number} has weights {weights.shape} and bias {bias.shape}, "
-                f"expected weights ({sizes[-1]}, n) and bias (n,)",
+                f"expected weights ({sizes[-1] if sizes else 'm'}, n) and bias (n,)",
                 hint="weights are stored (in, out)",
             )
         sizes.append(weights.shape[1])

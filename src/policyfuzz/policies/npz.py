@@ -16,7 +16,6 @@ Weights are (in, out), or (out, in) if only that fits; where both fit, `weight` 
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,10 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.policies.mlp import MlpBank, read_npz
+from policyfuzz.policies.mlp import MlpBank, bank_of, plain_arrays, setting
 from policyfuzz.policies.network import Network, loaded_network
 from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
-from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
+from policyfuzz.policies.uri import Address, not_a_file_of, read_model, scheme_of
 
 _OPTIONS = {"rescale": "outputs to the bounds of the actions"}
 #: W0, weight_0, kernel0 and so on: what it is, and of which layer.
@@ -44,14 +43,17 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noq
     """The network in the file that `rest` names."""
     address = Address.parse("npz", rest, _OPTIONS)
     path = address.file()
+    content = read_model(path)
     if scheme_of(path) != "npz":
         raise not_a_file_of("npz", path, "not a numpy archive")
     found = views(spaces.observation)
     widths = {math.prod(view.shape) for view in found}
-    bank, notes = (read_npz(path), ()) if _is_bank(path) else _read_layers(path, widths)
+    arrays = plain_arrays(path.name, content, _FORMAT)
+    is_bank = {"parameters", "sizes"} <= set(arrays)  # the format of `write_npz`
+    bank, notes = (bank_of(path.name, arrays), ()) if is_bank else _layers_of(path.name, arrays, widths)
     view = _fitting_view(bank, found, spaces, path.name)
     network = _as_network(bank, view, "rescale" in address.options, notes)
-    return loaded_network(network, spaces, address, path, path.read_bytes())
+    return loaded_network(network, spaces, address, path, content)
 
 
 def _fitting_view(bank: MlpBank, found: tuple[View, ...], spaces: Spaces, name: str) -> View:
@@ -78,22 +80,12 @@ def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]
     return Network(run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash)
 
 
-def _is_bank(path: Path) -> bool:
-    """True if the archive is in the format of `write_npz`."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {"parameters", "sizes"} <= set(archive.files)
-
-
-def _read_layers(path: Path, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
-    """The network in `path`, whose input should be one of `widths` wide, and notes on assumptions."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError) as error:
-        raise PolicyError(f"{path.name} holds no plain arrays: {error}", hint=_FORMAT) from error
-    settings = {name: str(arrays.pop(name)) for name in _SETTINGS if name in arrays}
-    weights, biases, is_torch = _ordered_layers(path.name, arrays)
-    layers = _oriented(path.name, weights, biases, widths, is_torch)
+def _layers_of(name: str, arrays: Arrays, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
+    """The network in the file `name`, its input one of `widths` wide if it can be, and notes."""
+    settings = {key: setting(array) for key, array in arrays.items() if key in _SETTINGS}
+    layers_only = {key: array for key, array in arrays.items() if key not in _SETTINGS}
+    weights, biases, is_torch = _ordered_layers(name, layers_only)
+    layers = _oriented(name, weights, biases, widths, is_torch)
     hidden = settings.get("activation", settings.get("hidden"))
     is_assumed = not hidden and len(layers) > 1
     notes = ("hidden layers are taken as relu: no `activation` in the file",) if is_assumed else ()

@@ -14,7 +14,6 @@ no code in it is run: it needs no trust.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,18 @@ from numpy.typing import NDArray
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
-from policyfuzz.policies.network import BLOCK_ROWS, Arrays, Network, loaded_network, with_copies
+from policyfuzz.policies.network import (
+    BLOCK_ROWS,
+    Arrays,
+    Network,
+    loaded_network,
+    trial_outputs,
+    with_copies,
+)
+from policyfuzz.policies.onnx_file import OnnxFile
 from policyfuzz.policies.onnx_signature import Port, Signature, read_signature
-from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
+from policyfuzz.policies.onnx_trial import BrokenNetwork, TrialEnded, TrialSession
+from policyfuzz.policies.spaces import WRAPPER_HINT, View, sample_observations, views
 from policyfuzz.policies.uri import Address, not_a_file_of
 
 _OPTIONS = {
@@ -41,14 +49,19 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noq
     """The network in the file that `rest` names."""
     address = Address.parse("onnx", rest, _OPTIONS)
     path = address.file()
-    session = _session(path)
-    keys = tuple(getattr(spaces.observation, "spaces", {}))
-    signature = read_signature(session.inputs, session.outputs, keys, address.options)
-    graph = extras.load("onnx", "onnx").load(str(path), load_external_data=False).graph
-    network = _as_network(session, signature, spaces.observation, "rescale" in address.options)
-    network = replace(network, may_squash=_ends_in_tanh(graph, signature.action))
-    weights = ((path.parent / name).read_bytes() for name in _weight_files(graph))
-    return loaded_network(network, spaces, address, path, path.read_bytes(), *weights)
+    extras.load("onnxruntime", "onnx")
+    file = OnnxFile.read(path)
+    rescale = "rescale" in address.options
+    try:
+        with TrialSession(file.content, path.name) as trial:
+            signature = _signature(trial, spaces, address)
+            network = _as_network(trial, signature, spaces.observation, rescale)
+            trial_outputs(network, spaces, sample_observations(spaces.observation, BLOCK_ROWS))
+    except BrokenNetwork as error:
+        raise not_a_file_of("onnx", path, error.message) from error
+    network = _as_network(Session(file.content), signature, spaces.observation, rescale)
+    network = replace(network, may_squash=_ends_in_tanh(file.model.graph, signature.action))
+    return loaded_network(network, spaces, address, path, *file.parts)
 
 
 class Session:
@@ -107,7 +120,7 @@ class Slot:
         return found
 
 
-def _as_network(session: Session, signature: Signature, space: Any, rescale: bool) -> Network:
+def _as_network(session: Session | TrialSession, signature: Signature, space: Any, rescale: bool) -> Network:
     """The graph in `session` as a network that takes observations of `space`."""
     observed, layouts, notes = [], [], list(signature.notes)
     shared = {port.shape[axis] for port, _ in signature.states for axis in port.free_axes}
@@ -203,7 +216,7 @@ def _state_slot(port: Port, batch_names: set[Any], rows: int | None) -> Slot:
 
 
 def _runner(
-    session: Session, observed: Sequence[Slot], states: Sequence[Slot], outputs: list[str]
+    session: Session | TrialSession, observed: Sequence[Slot], states: Sequence[Slot], outputs: list[str]
 ) -> Callable[..., Arrays]:
     slots = [*observed, *states]
 
@@ -211,6 +224,8 @@ def _runner(
         feed = {slot.port.name: slot.fill(block) for slot, block in zip(slots, blocks, strict=True)}
         try:
             action, *memory = session.run(outputs, feed)
+        except TrialEnded:
+            raise
         except Exception as error:  # onnxruntime has no base class for its errors
             raise PolicyError(
                 f"the network cannot be run: {str(error).strip()}", hint=WRAPPER_HINT
@@ -233,40 +248,20 @@ def _rows_first(output: NDArray[Any], rows: int, name: str) -> NDArray[Any]:
     return np.moveaxis(output, output.shape.index(rows), 0)
 
 
-def _session(path: Path) -> Session:
-    try:
-        return Session(_in_one_piece(path))
-    except Exception as error:  # neither onnx nor onnxruntime has a base class for its errors
-        raise not_a_file_of("onnx", path, str(error) or type(error).__name__) from error
-
-
-def _in_one_piece(path: Path) -> bytes:
-    """The network in `path` in one piece, with the weights that lie in files beside it."""
-    extras.load("onnxruntime", "onnx")
-    onnx, content = extras.load("onnx", "onnx"), path.read_bytes()
-    try:
-        model = onnx.load_model_from_string(content)
-    except Exception:  # of no common base class; onnxruntime says what is wrong
-        return content
-    if not _weight_files(model.graph):
-        return content
-    onnx.load_external_data_for_model(model, str(path.parent))
-    return bytes(model.SerializeToString())
+def _signature(session: TrialSession, spaces: Spaces, address: Address) -> Signature:
+    keys = tuple(getattr(spaces.observation, "spaces", {}))
+    return read_signature(session.inputs, session.outputs, keys, address.options)
 
 
 def _ports(nodes: list[Any]) -> list[Port]:
     return [Port(node.name, node.type, tuple(node.shape)) for node in nodes]
 
 
-def _weight_files(graph: Any) -> list[str]:
-    """Names of files that hold weights of `graph`."""
-    entries = [entry for tensor in graph.initializer for entry in tensor.external_data]
-    return sorted({entry.value for entry in entries if entry.key == "location"})
-
-
 def _ends_in_tanh(graph: Any, output: str) -> bool:
     """True if `output` is a tanh, perhaps in another shape or type."""
     makers = {name: node for node in graph.node for name in node.output}
-    while output in makers and makers[output].op_type in _SAME_NUMBERS:
+    for _ in graph.node:  # a damaged graph may go round in circles
+        if output not in makers or makers[output].op_type not in _SAME_NUMBERS or not makers[output].input:
+            break
         output = makers[output].input[0]
     return output in makers and makers[output].op_type == "Tanh"

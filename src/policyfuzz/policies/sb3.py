@@ -24,7 +24,7 @@ from policyfuzz.core.errors import PolicyError, PolicyFuzzError, unknown_name
 from policyfuzz.core.paths import absolute_path, is_file
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import BLOCK_ROWS, Network, NetworkPolicy, validated
-from policyfuzz.policies.sb3_file import ALGORITHMS, Archive
+from policyfuzz.policies.sb3_file import ALGORITHMS, Archive, check_names
 from policyfuzz.policies.sb3_network import build, initial_states, runner
 from policyfuzz.policies.uri import Address
 from policyfuzz.policies.vec_normalize import Normaliser, Statistics, find
@@ -48,14 +48,15 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
     address = Address.parse("sb3", rest, _OPTIONS)
     _check_deterministic(address.options)
     named = _named_algorithm(address.options)
-    archive = Archive.read(_file(address))
-    wanted = address.options.get("normalize")
-    place = find(archive.path, wanted)
+    path, wanted = _file(address), address.options.get("normalize")
+    check_names(path)
+    place = find(path, wanted)
     if not trust:
         raise PolicyError(
-            f"{archive.path.name} can run code when it is loaded, as all pickles can",
+            f"{path.name} can run code when it is loaded, as all pickles can",
             hint="add --trust if you made the file or trust who did",
         )
+    archive = Archive.read(path)
     extras.load("stable_baselines3", "sb3")
     shapes = {key: tuple(space.shape or ()) for key, space in _parts(spaces.observation).items()}
     statistics = Statistics.read(place, shapes, is_wanted=wanted is not None)
@@ -161,9 +162,9 @@ class Recipe:
 
 def _validated(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
     """`recipe` after a trial, and notes."""
-    network, name = recipe.network(), recipe.archive.path.name
+    name = recipe.archive.path.name
     try:
-        network = validated(network, recipe.given, name, _RANDOM_HINT)
+        network = validated(recipe.network(), recipe.given, name, _RANDOM_HINT)
     except PolicyFuzzError:
         raise
     except Exception as error:  # whatever the network raises

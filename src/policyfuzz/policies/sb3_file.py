@@ -7,7 +7,6 @@ import io
 import json
 import pickle
 import platform
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,15 @@ import numpy as np
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.uri import not_a_file_of
+from policyfuzz.core.regular_files import open_regular
+from policyfuzz.core.zip_files import DamagedZip, ZipReader, read_arrays
+from policyfuzz.policies.uri import MOST_BYTES, not_a_file_of, read_model
 
 #: Where numpy keeps what arrays are pickled with; the name has changed with numpy 2.
 _NUMPY_CORE = "numpy._core" if hasattr(np, "_core") else "numpy.core"
+#: Of the parameters in JSON, and of a file of statistics: they hold a few observations at most.
+MOST_PARAMETER_BYTES = 1 << 26
+_MOST_TEXT_BYTES = 1 << 20
 _SAVE_HINT = "expected the file that model.save(...) of stable-baselines3 or sb3-contrib has written"
 
 #: Parameters that only one algorithm has, the most telling first.
@@ -59,18 +63,11 @@ class Archive:
     @classmethod
     def read(cls, path: Path) -> "Archive":
         """The archive at `path`, an absolute path to a file; nothing in it is unpickled."""
-        content = path.read_bytes()
+        check_names(path)
+        content = read_model(path)
         try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                names = frozenset(archive.namelist())
-                text = archive.read("data") if {"data", "policy.pth"} <= names else None
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-            raise not_a_file_of("sb3", path, f"no zip, or a damaged one: {error}") from error
-        if text is None:
-            raise _unknown_zip(path, names)
-        try:
-            data = json.loads(text)
-        except ValueError as error:
+            data = json.loads(ZipReader(content).read("data", MOST_PARAMETER_BYTES))
+        except (ValueError, RecursionError, DamagedZip) as error:
             raise PolicyError(
                 f"the parameters in {path} cannot be read: {error}", "is the file damaged?"
             ) from error
@@ -107,12 +104,16 @@ class Archive:
     def weights(self) -> dict[str, Any]:
         """Tensors of the policy by name, on the CPU."""
         torch = extras.load("torch", "sb3")
-        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
-            stored = io.BytesIO(archive.read("policy.pth"))
         try:
-            weights: dict[str, Any] = torch.load(stored, map_location="cpu", weights_only=True)
+            stored = ZipReader(self.content).read("policy.pth", MOST_BYTES)
+            if stored.startswith(b"PK"):  # and not the format before PyTorch 1.6
+                ZipReader(stored).check_total(MOST_BYTES)
+            weights = torch.load(io.BytesIO(stored), map_location="cpu", weights_only=True)
         except Exception as error:  # torch raises many kinds for damaged or hostile files
-            raise PolicyError(f"the weights in {self.path} cannot be read: {error}", _SAVE_HINT) from error
+            reason = str(error).partition(". ")[0]  # what follows tells programmers how to load it unsafely
+            raise PolicyError(f"the weights in {self.path} cannot be read: {reason}", _SAVE_HINT) from error
+        if not isinstance(weights, dict) or not all(isinstance(name, str) for name in weights):
+            raise PolicyError(f"the weights in {self.path} are no tensors by name", _SAVE_HINT)
         return weights
 
     def recorded_return(self) -> float | None:
@@ -131,9 +132,9 @@ class Archive:
         if self.path.stem != "best_model" or not evaluations.is_file():
             return None
         try:
-            with np.load(evaluations) as stored:
-                results = np.asarray(stored["results"], np.float64)
-        except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+            stored = read_arrays(read_model(evaluations, MOST_PARAMETER_BYTES), MOST_PARAMETER_BYTES)
+            results = stored["results"].astype(np.float64)
+        except (KeyError, TypeError, ValueError, DamagedZip, PolicyError):
             return None
         return float(results.mean(axis=1).max()) if results.ndim == 2 and results.size else None
 
@@ -145,8 +146,24 @@ class Archive:
         return found[0] if found else ""
 
     def _text(self, name: str) -> str:
-        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
-            return archive.read(name).decode(errors="replace") if name in archive.namelist() else ""
+        try:
+            archive = ZipReader(self.content)
+            return (
+                archive.read(name, _MOST_TEXT_BYTES).decode(errors="replace") if name in archive.names else ""
+            )
+        except DamagedZip:
+            return ""  # only for a reader
+
+
+def check_names(path: Path) -> None:
+    """Raise unless the file at `path` is an archive of stable-baselines3; looks at its names alone."""
+    try:
+        with open_regular(path, MOST_BYTES, PolicyError) as file:
+            names = frozenset(ZipReader(file).names)
+    except DamagedZip as error:
+        raise not_a_file_of("sb3", path, f"no zip, or a damaged one: {error}") from error
+    if not {"data", "policy.pth"} <= names:
+        raise _unknown_zip(path, names)
 
 
 def unpickled(content: bytes, what: str, saved_with: str = "") -> Any:

@@ -29,25 +29,26 @@ def build(archive: Archive, spaces: Spaces, algorithm: str) -> Any:
     if "sb3_contrib" in str(archive.data["policy_class"]):
         extras.load("sb3_contrib", "sb3")
     policy_class = archive.unpickle("policy_class")
-    arguments = dict(archive.unpickle("policy_kwargs") or {})
-    weights = archive.weights()
-    for unused in ("device", "optimizer_class", "optimizer_kwargs"):
-        arguments.pop(unused, None)
-    if archive.data.get("use_sde"):
-        arguments["use_sde"] = True
+    weights, kept = archive.weights(), archive.unpickle("policy_kwargs")
     schedule = () if algorithm == "ARS" else (_no_learning,)
-    _modernise(arguments, weights)
     try:
+        arguments = dict(kept or {})
+        for unused in ("device", "optimizer_class", "optimizer_kwargs"):
+            arguments.pop(unused, None)
+        if archive.data.get("use_sde"):
+            arguments["use_sde"] = True
+        _modernise(arguments, weights)
         network = policy_class(spaces.observation, spaces.action, *schedule, **arguments)
         missing, unexpected = network.load_state_dict(weights, strict=False)
-    except Exception as error:  # whatever the classes of the policy raise
+        network.set_training_mode(False)
+        network.to("cpu")
+    except Exception as error:  # whatever the classes of the policy raise, or parameters of wrong types
         raise _unusable(archive, f"{type(error).__name__}: {error}") from error
     missing = [name for name in missing if not name.startswith(_SHARED_PARTS)]
     if missing or unexpected:
         found = f"no {missing[0]}" if missing else f"{unexpected[0]}, which its policy class does not have"
         raise _unusable(archive, f"its weights hold {found}")
-    network.set_training_mode(False)
-    return network.to("cpu")
+    return network
 
 
 def runner(network: Any, keys: Sequence[str]) -> Callable[..., Arrays]:

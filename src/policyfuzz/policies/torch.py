@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.zip_files import ZipReader
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import (
     BLOCK_ROWS,
@@ -36,7 +36,7 @@ from policyfuzz.policies.network import (
 )
 from policyfuzz.policies.python_calls import STATE_NAMES, positional
 from policyfuzz.policies.spaces import ACTION_NAMES, WRAPPER_HINT, View, sample_observations, views
-from policyfuzz.policies.uri import Address, not_a_file_of, scheme_of
+from policyfuzz.policies.uri import MOST_BYTES, Address, not_a_file_of, read_model, scheme_of
 
 _OPTIONS = {
     "recurrent": "forward(observations, state) gives (actions, state)",
@@ -126,9 +126,11 @@ def one_thread(torch: Any) -> Iterator[None]:
 def _stored_module(path: Path) -> "StoredModule":
     extras.load("torch", "torch")
     try:
-        return StoredModule(path.read_bytes())
-    except (RuntimeError, ValueError, OSError, KeyError) as error:
-        raise not_a_file_of("torchscript", path, str(error)) from error
+        return StoredModule(read_model(path))
+    except PolicyError:
+        raise
+    except Exception as error:  # torch raises nearly anything for a damaged archive
+        raise not_a_file_of("torchscript", path, str(error) or type(error).__name__) from error
 
 
 class StoredModule:
@@ -136,8 +138,9 @@ class StoredModule:
 
     def __init__(self, content: bytes) -> None:
         torch = extras.load("torch", "torch")
-        with ZipFile(io.BytesIO(content)) as archive:
-            is_export = any(name.endswith("archive_format") for name in archive.namelist())
+        archive = ZipReader(content)
+        archive.check_total(MOST_BYTES)
+        is_export = any(name.endswith("archive_format") for name in archive.names)
         self.content = content
         self.rows: int | None = None  #: the number it takes; None for any
         file = io.BytesIO(content)

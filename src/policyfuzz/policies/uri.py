@@ -8,7 +8,6 @@ its object a function `load(rest, spaces, trust) -> LoadedPolicy`, where `rest` 
 import difflib
 import hashlib
 import importlib
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -17,6 +16,8 @@ from pathlib import Path
 from policyfuzz.core.code_files import search_last
 from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.paths import absolute_path, is_file, names_in
+from policyfuzz.core.regular_files import open_regular, read_regular
+from policyfuzz.core.zip_files import DamagedZip, ZipReader
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 
 GROUP = "policyfuzz.policies"
@@ -43,6 +44,8 @@ _OTHER_NAMES = {
     "stable_baselines3": "sb3",
     "torch": "torchscript",
 }
+#: Of a model file, and of what an archive unpacks to.
+MOST_BYTES = 1 << 30
 #: Kinds of file that no scheme reads.
 _PICKLED_MODULE = "a pickled PyTorch module or its weights (torch.save)"
 _PICKLE = "a pickle"
@@ -157,6 +160,11 @@ def suggestion(place: str) -> str | None:
     return f"py:{place}:FUNCTION" if scheme == "py" else f"{scheme}:{place}"
 
 
+def read_model(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
+    """The content of a model file, which a stranger may have made."""
+    return read_regular(path, most_bytes, PolicyError)
+
+
 def scheme_of(path: Path) -> str | None:
     """The scheme that reads the file at `path`, judged by its content; None if that does not tell."""
     kind = _content(path)
@@ -223,8 +231,11 @@ def _inside(scheme: str, folder: Path) -> str:
 
 
 def _content(path: Path) -> str | None:
-    with path.open("rb") as file:
-        start = file.read(4)
+    try:
+        with open_regular(path, MOST_BYTES) as file:
+            start = file.read(4)
+    except (UsageError, OSError):
+        return None
     if path.suffix == ".py":
         return "py"
     if start[:2] == b"PK":
@@ -237,9 +248,9 @@ def _content(path: Path) -> str | None:
 
 def _archive(path: Path) -> str | None:
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except zipfile.BadZipFile:
+        with open_regular(path, MOST_BYTES) as file:
+            names = ZipReader(file).names
+    except (DamagedZip, UsageError, OSError):
         return None
     inner = {name.partition("/")[2] for name in names}
     if "data" in names and any(name.endswith(".pth") for name in names):

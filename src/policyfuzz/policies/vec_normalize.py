@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.paths import absolute_path, is_file
-from policyfuzz.policies.sb3_file import unpickled
+from policyfuzz.policies.sb3_file import MOST_PARAMETER_BYTES, unpickled
+from policyfuzz.policies.uri import read_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,13 @@ class Normaliser:
                 f"{name} holds {type(stored).__name__}, expected the statistics of VecNormalize",
                 hint="they are saved by vec_env.save(...), not by model.save_replay_buffer(...) or the like",
             )
-        return cls._of(stored)
+        try:
+            return cls._of(stored)
+        except Exception as error:  # attributes may be missing, or anything
+            raise PolicyError(
+                f"the statistics in {name} cannot be read: {type(error).__name__}: {error}",
+                hint="it may be damaged, or saved by another version: save it again with vec_env.save(...)",
+            ) from error
 
     @classmethod
     def _of(cls, stored: Any) -> "Normaliser":
@@ -84,7 +91,7 @@ class Statistics:
         nothing = Normaliser({}, {}, 0.0)
         if path is None:
             return cls(None, b"", nothing, ())
-        content = path.read_bytes()
+        content = read_model(path, MOST_PARAMETER_BYTES)
         normaliser = Normaliser.from_pickle(content, path.name)
         misfit = normaliser.misfit(shapes)
         if misfit and is_wanted:

@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError
 from policyfuzz.policies.mlp import Layers, MlpBank
+from policyfuzz.policies.onnx_file import OnnxFile
+from policyfuzz.policies.uri import read_model
 from policyfuzz.targets.acasxu.encounter import ADVISORIES, OBSERVATION_CENTRE, OBSERVATION_SPAN
 
 #: Previous advisory and time bucket, both counted from one, as the public files name them.
 _FILE_NAME = re.compile(r"_([1-5])_([1-9])(?:_batch_2000)?\.(onnx|nnet)$")
 #: Operators that do not change the values of a vector.
 _SHAPE_ONLY = {"Flatten", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Constant"}
+#: Of a .nnet file; the public ones have 0.3 MB.
+_MOST_NNET_BYTES = 1 << 26
 Layer = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -79,10 +83,12 @@ class NNet:
 def read_nnet(path: Path) -> NNet:
     """The network in `path`."""
     try:
-        lines = [line for line in path.read_text().splitlines() if line and not line.startswith("//")]
+        text = read_model(path, _MOST_NNET_BYTES).decode()
+        lines = [line for line in text.splitlines() if line and not line.startswith("//")]
         rows = [np.array([float(item) for item in line.split(",") if item.strip()]) for line in lines]
-        sizes = rows[1].astype(int)
-        means, ranges = rows[5], rows[6]
+        sizes, means, ranges = [int(size) for size in rows[1]], rows[5], rows[6]
+        if len(sizes) < 2 or min(sizes) < 1 or not ranges.all():
+            raise ValueError("its sizes or ranges make no sense")
         layers: list[tuple[NDArray[Any], NDArray[Any]]] = []
         cursor = 7
         for n_in, n_out in pairwise(sizes):
@@ -93,7 +99,7 @@ def read_nnet(path: Path) -> NNet:
             layers.append((weights.T, bias))
             cursor += 2 * n_out
         return NNet(layers, means[: sizes[0]], ranges[: sizes[0]])
-    except (ValueError, IndexError) as error:
+    except (ValueError, IndexError, OverflowError) as error:
         raise PolicyError(f"{path} is not a .nnet file: {error}", hint="the file may be truncated") from error
 
 
@@ -102,12 +108,12 @@ def read_onnx(path: Path) -> list[Layer]:
 
     Anything that is not such a chain is refused, so that no network is loaded as another one.
     """
-    onnx, numpy_helper = extras.load("onnx", "onnx"), extras.load("onnx.numpy_helper", "onnx")
+    numpy_helper = extras.load("onnx.numpy_helper", "onnx")
+    graph = OnnxFile.read(path).model.graph
     try:
-        graph = onnx.load(str(path)).graph
-    except Exception as error:  # the parser raises its own undocumented types
-        raise PolicyError(f"{path} is not an ONNX file: {error}") from error
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    except Exception as error:  # sizes, types and data of a damaged tensor may disagree in any way
+        raise PolicyError(f"a tensor in {path} is damaged: {error}", "export the network again") from error
     chain = _Chain(path)
     for node in graph.node:
         chain.add(node, [constants.get(name) for name in node.input])
@@ -152,12 +158,14 @@ class _Chain:
         return self._layers
 
     def _add_layer(self, layer: Layer | None, kind: str) -> None:
-        if layer is None or not self._has_relu:
+        if layer is None or layer[0].ndim != 2 or not self._has_relu:
             raise self._unsupported(f"{kind} without constant weights or without Relu before it")
         self._layers.append(layer)
         self._is_open, self._has_relu = True, False
 
     def _add_bias(self, kind: str, given: list[NDArray[Any] | None]) -> None:
+        if len(given) != 2:
+            raise self._unsupported(f"{kind} of {len(given)} tensors")
         constant = given[1] if given[1] is not None else given[0]
         weights, bias = self._layers[-1]
         if constant is None or constant.size != bias.size or (kind == "Sub" and given[1] is None):
@@ -173,7 +181,8 @@ class _Chain:
 
 def _matmul(given: list[NDArray[Any] | None]) -> Layer | None:
     """The layer of a product with constant weights on either side."""
-    left, right = given
+    matrices = [None if matrix is None or matrix.ndim != 2 else matrix for matrix in given]
+    left, right = matrices if len(matrices) == 2 else (None, None)
     if left is not None:
         return left.T, np.zeros(left.shape[0])
     return None if right is None else (right, np.zeros(right.shape[1]))
@@ -183,7 +192,7 @@ def _gemm(node: Any, given: list[NDArray[Any] | None]) -> Layer | None:
     """The layer of a Gemm in its usual form: no scaling, input not transposed."""
     options = {item.name: item.f if item.name in ("alpha", "beta") else item.i for item in node.attribute}
     usual = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0 and not options.get("transA")
-    if not usual or given[1] is None:
+    if not usual or len(given) < 2 or given[1] is None or given[1].ndim != 2:
         return None
     weights = given[1].T if options.get("transB") else given[1]
     bias = given[2] if len(given) > 2 and given[2] is not None else np.zeros(weights.shape[1])

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.regular_files import is_regular
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
+from policyfuzz.policies.uri import read_model
 
 OBSERVED, MOTORS = 24, 4
+_MOST_JSON_BYTES = 1 << 26
 
 _FORMATS = (
     "--policy bipedal:FILE wants an .npz of PolicyFuzz, or a .json with the pair [parameters, score] of two"
@@ -40,7 +43,7 @@ def shipped_network() -> MlpBank:
 
 def network_in(path: Path) -> MlpBank:
     """The network in an .npz of this package or a .json of the public kind."""
-    if not path.is_file():
+    if not is_regular(path):
         raise PolicyError(f"no file {str(path)!r} with a network", hint=_FORMATS)
     bank = _read_json(path) if path.suffix == ".json" else read_npz(path)
     return bank.check_shape(path.name, 1, OBSERVED, (MOTORS,), "is this a policy for BipedalWalker?")
@@ -49,8 +52,8 @@ def network_in(path: Path) -> MlpBank:
 def _read_json(path: Path) -> MlpBank:
     """Weights (in, out) and bias of three tanh layers, one after another."""
     try:
-        parameters = np.array(json.loads(path.read_text(encoding="utf-8"))[0], np.float64)
-    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
+        parameters = np.array(json.loads(read_model(path, _MOST_JSON_BYTES))[0], np.float64)
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
         raise PolicyError(f"{path.name} holds no network: {error}", hint=_FORMATS) from error
     count = parameters.size
     # p = (24 + 1) h + (h + 1) h + (h + 1) 4, solved for the width h

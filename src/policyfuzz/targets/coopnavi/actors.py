@@ -1,6 +1,6 @@
 """The policy: one network for each agent, and where their weights come from."""
 
-import zipfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
+from policyfuzz.core.regular_files import is_regular
+from policyfuzz.policies.mlp import MlpBank, bank_of, plain_arrays, read_npz, shipped
+from policyfuzz.policies.uri import read_model
 from policyfuzz.targets.coopnavi.physics import ACTIONS, AGENTS, OBSERVED
 
 #: Names of an agent's layers in files that were made from checkpoints of the original MADDPG code.
@@ -60,43 +62,32 @@ def shipped_actors() -> MlpBank:
 
 def actors_in(path: Path) -> MlpBank:
     """The three actors in an .npz file: in the format of the shipped ones, or in the public MADDPG layout."""
-    if not path.is_file():
+    if not is_regular(path):
         raise PolicyError(
             f"no file {str(path)!r} with actors", hint="--policy coopnavi:FILE.npz wants an .npz file"
         )
-    bank = _read_public(path) if _is_public(path) else read_npz(path)
+    arrays = plain_arrays(path.name, read_model(path), "expected an .npz file with three actors")
+    is_public = any(name.startswith("agent_") for name in arrays)
+    bank = _public_actors(path.name, arrays) if is_public else bank_of(path.name, arrays)
     hint = "are these actors of simple_spread with three agents?"
     return bank.check_shape(path.name, AGENTS, OBSERVED, (ACTIONS,), hint)
 
 
-def _is_public(path: Path) -> bool:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return any(name.startswith("agent_") for name in archive)
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise PolicyError(f"{path.name} is not an .npz file: {error}") from error
-
-
-def _read_public(path: Path) -> MlpBank:
+def _public_actors(name: str, arrays: Mapping[str, NDArray[Any]]) -> MlpBank:
     """Actors with arrays agent_0__p_func__fully_connected__weights (in, out), ..._biases, and so on."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return MlpBank.from_layers(
-                [
-                    [
-                        (
-                            archive[f"agent_{agent}__p_func__{layer}__weights"],
-                            archive[f"agent_{agent}__p_func__{layer}__biases"],
-                        )
-                        for layer in _PUBLIC_LAYERS
-                    ]
-                    for agent in range(AGENTS)
-                ]
-            )
+        actors = [
+            [
+                tuple(arrays[f"agent_{agent}__p_func__{layer}__{part}"] for part in ("weights", "biases"))
+                for layer in _PUBLIC_LAYERS
+            ]
+            for agent in range(AGENTS)
+        ]
+        return MlpBank.from_layers(actors)  # type: ignore[arg-type] # pairs
     except PolicyError as error:
-        raise PolicyError(f"{path.name}: {error.message}", error.hint) from error
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise PolicyError(f"{name}: {error.message}", error.hint) from error
+    except KeyError as error:
         raise PolicyError(
-            f"{path.name} holds no complete actors: {error}",
+            f"{name} holds no complete actors: there is no {error}",
             hint="expected agent_A__p_func__L__weights and __biases for agents 0-2 and three layers L",
         ) from error
