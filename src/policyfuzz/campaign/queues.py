@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions, Outcome
+from policyfuzz.core.inputs import is_storable
 from policyfuzz.core.visible import visible_line
-from policyfuzz.search.cases import Cases, Purpose, is_storable
+from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.store.records import CONFIRMED, FLAKY, Finding
 
 #: One case in so many may be an import.

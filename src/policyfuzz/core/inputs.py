@@ -13,6 +13,9 @@ from policyfuzz.core.errors import UsageError
 Inputs = NDArray[np.float64]
 Column = NDArray[np.float64]
 
+#: Case seeds are drawn below this: the campaign file stores them as integers with a sign.
+SEED_END = 2**63
+
 #: Default noise of a dimension, as a share of its range.
 _DEFAULT_NOISE = 0.01
 #: Chance that a discrete value changes when it is perturbed.
@@ -312,3 +315,8 @@ def _check_bounds(name: str, is_right: bool, low: float, high: float) -> None:
 def wrap_angle(angle: NDArray[np.float64]) -> NDArray[np.float64]:
     """`angle` (any shape) brought into [-pi, pi)."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
+def is_storable(inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """(n,) True where a campaign file can hold the case of `inputs` (n, d) and `seeds` (n,)."""
+    return np.asarray(np.isfinite(inputs).all(axis=1) & (seeds < SEED_END), np.bool_)

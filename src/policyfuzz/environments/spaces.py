@@ -169,8 +169,8 @@ def as_number(value: Any) -> float:
 
 def as_flag(value: Any, name: str) -> bool:
     """`value`, which a step gave as `name`, if it is true or false: words and lists are neither."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
+    if value is True or value is False:  # nearly always, at every step of every episode
+        return value is True
     flag = np.asarray(value)
     if flag.ndim == 0 and (flag.dtype.kind == "b" or (flag.dtype.kind in "iu" and flag in (0, 1))):
         return bool(flag)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 #: `Cases.parents` of a case that comes from no corpus entry.
 NO_PARENT = -1
-#: Case seeds are drawn below this: the campaign file stores them as integers with a sign.
-SEED_END = 2**63
 _FIELDS = ("inputs", "seeds", "parents", "purposes", "emitters")
 
 
@@ -94,8 +92,3 @@ class Cases:
         """No cases, of inputs with this many dimensions."""
         empty = np.empty(0, np.int64)
         return Cases(np.empty((0, dimensions)), np.empty(0, np.uint64), empty, empty)
-
-
-def is_storable(inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """(n,) True where a campaign file can hold the case of `inputs` (n, d) and `seeds` (n,)."""
-    return np.asarray(np.isfinite(inputs).all(axis=1) & (seeds < SEED_END), np.bool_)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
-from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.inputs import SEED_END, InputSpace
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm, SearchContext, State, Update, Validator
-from policyfuzz.search.cases import SEED_END, Cases, Purpose
+from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import Corpus
 
 

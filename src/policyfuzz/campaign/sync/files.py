@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyFuzzError
+from policyfuzz.core.inputs import is_storable
 from policyfuzz.core.settings import CampaignConfig
-from policyfuzz.search.cases import is_storable
 from policyfuzz.store.database import MOST_DIMENSIONS
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
