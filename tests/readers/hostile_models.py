@@ -611,6 +611,11 @@ for _name, _graph in {
 
 
 @hostile
+def acasxu_of_a_name_too_long(folder: Path) -> list[str]:
+    return policy(f"acasxu:{'a' * 5000}", "acasxu")
+
+
+@hostile
 def acasxu_of_pipes(folder: Path) -> list[str]:
     for number in range(1, 6):
         os.mkfifo(folder / f"net_{number}_2.nnet")
