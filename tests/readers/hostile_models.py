@@ -612,7 +612,7 @@ for _name, _graph in {
 
 @hostile
 def acasxu_of_a_name_too_long(folder: Path) -> list[str]:
-    return policy(f"acasxu:{'a' * 5000}", "acasxu")
+    return policy(f"acasxu:{'a' * 300}", "acasxu")
 
 
 @hostile
