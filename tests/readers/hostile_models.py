@@ -451,6 +451,14 @@ for _name, _place in {
 
 
 @hostile
+def onnx_weights_at_a_place_that_is_no_text(folder: Path) -> list[str]:
+    arguments = external(folder, location="weights.bin")
+    content = (folder / "p.onnx").read_bytes()
+    (folder / "p.onnx").write_bytes(content.replace(b"weights.bin", b"weights.\xff\xfen"))
+    return arguments
+
+
+@hostile
 def onnx_external_weights_inside_of_a_node(folder: Path) -> list[str]:
     from onnx import TensorProto
 
