@@ -451,6 +451,14 @@ for _name, _place in {
 
 
 @hostile
+def onnx_weights_at_a_place_that_is_no_text(folder: Path) -> list[str]:
+    arguments = external(folder, location="weights.bin")
+    content = (folder / "p.onnx").read_bytes()
+    (folder / "p.onnx").write_bytes(content.replace(b"weights.bin", b"weights.\xff\xfen"))
+    return arguments
+
+
+@hostile
 def onnx_external_weights_inside_of_a_node(folder: Path) -> list[str]:
     from onnx import TensorProto
 
@@ -608,6 +616,11 @@ for _name, _graph in {
     "a loop": onnx_loop_that_never_ends,
 }.items():
     TABLE[f"acasxu of onnx with {_name}"] = lambda folder, graph=_graph: _acasxu_onnx(folder, graph)  # type: ignore[misc]
+
+
+@hostile
+def acasxu_of_a_name_too_long(folder: Path) -> list[str]:
+    return policy(f"acasxu:{'a' * 300}", "acasxu")
 
 
 @hostile

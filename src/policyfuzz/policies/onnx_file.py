@@ -40,7 +40,7 @@ class OnnxFile:
 
 def _take_in(path: Path, tensors: list[Any]) -> list[bytes]:
     """Put the weights of `tensors` into these, and return the contents of their files by name."""
-    places = [{entry.key: entry.value for entry in tensor.external_data} for tensor in tensors]
+    places = [{entry.key: _text(entry.value) for entry in tensor.external_data} for tensor in tensors]
     room, files = MOST_BYTES, {}
     for name in sorted({place.get("location", "") for place in places}):
         _check_location(path, name)
@@ -67,6 +67,11 @@ def _check_location(path: Path, name: str) -> None:
             f"{path.name} wants weights from {name!r}, outside of its folder",
             hint="a network may only name files beside it: export it again, with its weights there",
         )
+
+
+def _text(value: str | bytes) -> str:
+    """What should be text; protobuf gives bytes where it is none."""
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _slice(path: Path, content: bytes, place: dict[str, str]) -> bytes:

@@ -28,14 +28,16 @@ Layer = tuple[NDArray[Any], NDArray[Any]]
 
 def networks_in(folder: Path, bucket: int) -> MlpBank:
     """The five networks of time `bucket` in a folder of ONNX or .nnet files."""
-    if not folder.is_dir():
+    try:
+        paths = sorted(folder.iterdir())
+    except (OSError, ValueError) as error:  # ValueError: a NUL in its name
         raise PolicyError(
             f"no folder {str(folder)!r} with ACAS Xu networks",
             hint="--policy acasxu:DIR wants a folder of .onnx or .nnet files",
-        )
+        ) from error
     files = {
         int(match[1]): path
-        for path in sorted(folder.iterdir())
+        for path in paths
         if (match := _FILE_NAME.search(path.name)) and int(match[2]) == bucket
     }
     missing = [number for number in range(1, len(ADVISORIES) + 1) if number not in files]
