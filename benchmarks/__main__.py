@@ -29,6 +29,7 @@ MODULES = {
     "table": "benchmarks.table",
     "versus": "benchmarks.versus.command",
     "soak": "benchmarks.soak.run",
+    "attacks": "benchmarks.attacks.command",
     "coordinator-limit": "benchmarks.coordinator.limit",
     "footprint": "benchmarks.footprint",
 }
@@ -36,6 +37,7 @@ BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
     "versus": "strategies and other fuzzers side by side (hours)",
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
+    "attacks": "kills, stops, copies, cut logs, full disks: is a campaign the same afterwards (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
 }
