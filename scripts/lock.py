@@ -39,7 +39,7 @@ def main() -> None:
     locked = locked_versions()
     added = [f"{name}=={locked[name]}" for name in sorted(locked.keys() - set(map(package, lines)))]
     CONSTRAINTS.write_text("\n".join([header, *sorted(lines + added, key=package), ""]))
-    print(f"{len(LOCKS)} files in requirements/; added to constraints.txt: {', '.join(added) or 'nothing'}")  # noqa: T201
+    print(f"{len(LOCKS)} files in requirements/; added to constraints.txt: {', '.join(added) or 'nothing'}")
 
 
 def compile_lock(uv: str, name: str, arguments: list[str]) -> None:
