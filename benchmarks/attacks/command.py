@@ -52,7 +52,12 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
 def run(times: dict[str, int], seed: int, track: Track) -> list[Outcome]:
     """Do each attack so many times."""
     with tempfile.TemporaryDirectory(prefix="attacks-") as work:
-        return [attack(name, times[name], seed, Path(work) / name) for name in track(times, "attacks")]
+        outcomes = []
+        for name in track(times, "attacks"):
+            outcomes.append(attack(name, times[name], seed, Path(work) / name))
+            done = outcomes[-1]
+            click.echo(f"{done.attack}: {done.times:,} times, {len(done.differences)} differences", err=True)
+        return outcomes
 
 
 def attack(name: str, times: int, seed: int, work: Path) -> Outcome:
