@@ -101,7 +101,7 @@ def command(only: tuple[str, ...], seed: int, is_json: bool, **times: int) -> in
     return int(any(outcome.differences for outcome in outcomes))
 
 
-for _name, (_count, _) in reversed(ATTACKS.items()):
+for _name, (_count, _) in ATTACKS.items():
     command = click.option(f"--{_name}", type=click.IntRange(0), default=_count, show_default=True)(command)
 
 
