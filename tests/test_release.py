@@ -1,6 +1,7 @@
 """What is installed and what is shipped: versions, hashes, licences of models, files of the wheel."""
 
 import re
+import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
@@ -81,6 +82,15 @@ def test_locks_hold_what_the_project_asks_for(lock, requirements):
 @pytest.mark.parametrize("path", [ROOT / "constraints.txt", *LOCKS], ids=lambda path: path.stem)
 def test_pins_name_no_place_to_download_from(path):
     assert not re.search(r"://|index-url|find-links|trusted-host", path.read_text())
+
+
+@pytest.mark.parametrize("goal", ["demo", "extras", "test"])
+def test_make_installs_nothing_from_elsewhere_without_hashes(goal, tmp_path):
+    dry_run = ["make", "--dry-run", "--always-make", "--directory", ROOT, f"VENV={tmp_path}", goal]
+    printed = subprocess.run(dry_run, capture_output=True, text=True, check=True).stdout
+    installs = re.findall(r"pip .* install .*", printed)
+    assert any("--require-hashes" in line for line in installs)
+    assert [line for line in installs if "--require-hashes" not in line and "--no-index" not in line] == []
 
 
 def test_every_model_says_under_which_licence_it_is():
