@@ -84,7 +84,7 @@ def command(only: tuple[str, ...], seed: int, is_json: bool, **times: int) -> in
     Each attacked campaign is resumed to its end. All its tables must be equal to those of the other, apart
     from columns of time and workers. Exit code 1 if anything differs, or an attack could not be finished.
     """
-    counts = {name.replace("_", "-"): count for name, count in times.items()}
+    counts = {name: times[name.replace("-", "_")] for name in ATTACKS}
     for name in only:
         if name not in counts:
             raise unknown_name("attack", name, counts)
