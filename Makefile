@@ -6,14 +6,17 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo extras bench test check unit coverage slow release-check clean
+# refuses a file that is not, by its SHA-256, one that `make lock` has seen; builds with the tools in requirements/build.txt
+LOCKED := $(PIP) install --require-hashes --no-build-isolation
+
+.PHONY: demo extras bench test check unit coverage slow lock release-check clean
 
 demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute
 	@$(BIN)/policyfuzz fuzz acasxu --max-time 60s || [ $$? -eq 1 ]  # 1: findings, which is what we want
 
 extras: $(VENV)/installed ## the simulators that are optional, and MP4 films
 	@echo "installing the optional packages into $(VENV)"
-	@$(PIP) install --constraint constraints.txt --editable '.[all]'
+	@$(LOCKED) --requirement requirements/extras.txt
 
 bench: $(VENV)/installed ## list the benchmarks: make bench NAME="density --json" runs one
 	@$(BIN)/python -m benchmarks $(or $(NAME),--list)
@@ -35,7 +38,10 @@ coverage: $(VENV)/installed-dev ## the unit tests, and how much of the package t
 slow: $(VENV)/installed-dev
 	$(PYTEST) -m slow
 
-release-check: ## build sdist and wheel, and try the wheel on every supported Python that is found
+lock: ## write requirements/ anew, from pyproject.toml and the versions in constraints.txt
+	$(PYTHON) scripts/lock.py
+
+release-check: ## build sdist, wheel and SBOM, and try the wheel on every supported Python that is found
 	PYTHONS="$(PYTHONS)" scripts/check_wheel.sh
 
 $(VENV)/bin/python:
@@ -43,18 +49,20 @@ $(VENV)/bin/python:
 	  { echo "PolicyFuzz needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml requirements/build.txt requirements/run.txt
 	@echo "installing PolicyFuzz into $(VENV)"
-	@$(PIP) install --constraint constraints.txt --editable .
+	@$(LOCKED) --requirement requirements/build.txt --requirement requirements/run.txt
+	@$(PIP) install --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/installed-dev: $(VENV)/installed
+$(VENV)/installed-dev: $(VENV)/installed requirements/dev.txt requirements/torch.txt
 	@echo "installing the development tools into $(VENV)"
-	@$(PIP) install --constraint constraints.txt --editable '.[dev]'
-	@# only a build of torch without CUDA is small enough to be fetched for tests: the machine's own wheels may hold it
+	@$(LOCKED) --requirement requirements/dev.txt
+	@# only a build of torch without CUDA is small enough to be fetched for tests: the machine's own wheels may hold it.
+	@# It is the one package without a hash, as each maker's build has another.
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install --no-index --no-deps torch==2.13.0 2>/dev/null || true
 	@if $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'; then \
-	  $(PIP) install --constraint constraints.txt --editable '.[dev,sb3]'; else \
+	  $(LOCKED) --no-deps --requirement requirements/torch.txt; else \
 	  echo "no torch in $(VENV): tests of stable-baselines3, TorchScript and training are skipped"; fi
 	@touch $@
 

@@ -1,0 +1,1 @@
+"""Attacks on running campaigns, in bulk: kills, stops, copies, cut logs, full disks, second writers."""
