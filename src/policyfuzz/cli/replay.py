@@ -1,5 +1,6 @@
 """policyfuzz replay: run a finding again, draw it and film it."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +148,8 @@ def _show(
     say: Callable[[str], None],
 ) -> None:
     """Draw and film; adds the files to `written`, by what they are."""
+    # it would complain to a user without a home, and works without one
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import best_format, can_film, film_replay
 
