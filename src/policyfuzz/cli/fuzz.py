@@ -1,7 +1,6 @@
 """policyfuzz fuzz: the search itself."""
 
 import signal
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from policyfuzz.cli.options import (
     asks_for_workers,
     campaign_options,
 )
+from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
+from policyfuzz.core.errors import interrupt
 from policyfuzz.core.settings import CampaignOptions
 
 if TYPE_CHECKING:
@@ -97,23 +98,24 @@ def command(
     from policyfuzz.store.reader import CampaignReader
 
     budget = Budget(max_time, max_execs, max_findings)
-    policy = request.policy or (stored_policy(out, sync) if resume else None)
-    target = request.load(executor.make_runner, policy)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with make_listener(ui) as listener:
-        launched = launch(
-            target,
-            budget,
-            CampaignOptions(**chosen),
-            policy=policy,
-            folder=out,
-            sync=sync,
-            resume=resume,
-            make_executor=executor.make_executor,
-            make_runner=executor.make_runner,
-            listeners=(listener,),
-            force=force,
-        )
+    _stop_on_signals()
+    with user_prints_to_stderr():
+        policy = request.policy or (stored_policy(out, sync) if resume else None)
+        target = request.load(executor.make_runner, policy)
+        with make_listener(ui) as listener:
+            launched = launch(
+                target,
+                budget,
+                CampaignOptions(**chosen),
+                policy=policy,
+                folder=out,
+                sync=sync,
+                resume=resume,
+                make_executor=executor.make_executor,
+                make_runner=executor.make_runner,
+                listeners=(listener,),
+                force=force,
+            )
     if launched.reason is StopReason.UNHEALTHY:
         if ui != "plain":  # plain lines have said so already
             for diagnosis in launched.bad_diagnoses:
@@ -121,11 +123,21 @@ def command(
                 if diagnosis.hint:
                     click.echo(f"  hint: {diagnosis.hint}", err=True)
         click.echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
-    with suppress(BrokenPipeError):  # the exit code still says it
+    with verdict_stands():
         campaign = CampaignReader(launched.folder, is_at_rest=True)
         if is_json:
             print_json(totals(campaign, launched.progress, launched.reason.value))
         else:
             print_summary(results(), campaign, launched.progress, launched.reason.value)
     codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}
+    if launched.reason not in codes and not launched.progress.executions:
+        click.echo("policyfuzz: no episode was run within the limits; allow more time", err=True)
+        return 3
     return codes.get(launched.reason, 1 if launched.progress.findings else 0)
+
+
+def _stop_on_signals() -> None:
+    """Let signals that end a process stop the campaign as Ctrl-C does, unless they are ignored (nohup)."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)

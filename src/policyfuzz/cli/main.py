@@ -2,12 +2,14 @@
 
 import os
 import sys
+import traceback
 from importlib import import_module
 from typing import Any
 
 import click
 
-from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
+from policyfuzz.cli import process
+from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 
 #: Verb to what it does; its module is imported only when the verb is used.
 VERBS = {
@@ -71,15 +73,9 @@ def policyfuzz() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    process.prepare()
     sys.path.insert(0, "")  # targets named module:function may live in the current folder
-    code = exit_code(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            # the reader has gone, as in `policyfuzz show DIR | head`: not worth another exit code
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    sys.exit(code)
+    process.leave(exit_code(arguments))
 
 
 def exit_code(
@@ -91,8 +87,7 @@ def exit_code(
         result: Any = group.main(arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except PolicyFuzzError as error:
-        click.echo(f"{name}: {error}", err=True)
-        return error.exit_code
+        return _told(error, name)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         return 2
@@ -104,17 +99,30 @@ def exit_code(
         return 130
     except BrokenPipeError:
         return 0
-    except SystemExit:
+    except SystemExit as error:
         if sys.stdout is not stdout:  # click wraps it and exits with 1 when the reader of a pipe has gone
             return 0
-        raise
+        return _foreign_error(error, name)
     except Exception as error:
         return _internal_error(error, name)
+    except BaseException as error:
+        return _foreign_error(error, name)
+
+
+def _foreign_error(error: BaseException, name: str) -> int:
+    """For what neither we nor click raise, such as SystemExit from code that a model file brings."""
+    return _told(TargetCodeError.of("the target or policy", error), name)
+
+
+def _told(error: PolicyFuzzError, name: str) -> int:
+    click.echo(f"{name}: {error}", err=True)
+    return error.exit_code
 
 
 def _internal_error(error: Exception, name: str) -> int:
     if os.environ.get("POLICYFUZZ_DEBUG"):
-        raise error
+        traceback.print_exception(error)
+        return 4
     click.echo(
         f"{name}: internal error: {type(error).__name__}: {error}\n"
         "  hint: set POLICYFUZZ_DEBUG=1 to see where, and report it with that output",

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import inspect
 import sys
-import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core import forks
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    described,
+    forbid_copies,
+    is_interrupt,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,7 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
 def _explained_errors(request: _Request) -> Iterator[None]:
     """Name the line of the user's code that failed."""
     kind = TargetCodeError if request.failure is UsageError else request.failure
+    process = forks.this_process()
     try:
         yield
     except PolicyFuzzError:
@@ -183,7 +191,9 @@ def _explained_errors(request: _Request) -> Iterator[None]:
         ) from error
     except SyntaxError as error:
         raise kind(f"cannot load {request}: {error.msg} ({error.filename}:{error.lineno})", "") from error
-    except Exception as error:  # whatever the user's own module raises
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{frame.filename}:{frame.lineno}"
-        raise kind(f"cannot load {request}: {type(error).__name__}: {error} ({where})", "") from error
+    except BaseException as error:  # whatever the user's own module raises
+        forks.end_copy_of(process)
+        if is_interrupt(error):
+            raise
+        raise kind(f"cannot load {request}: {described(error)}", "") from error
+    forbid_copies(process, str(request))

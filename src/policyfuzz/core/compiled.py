@@ -37,7 +37,7 @@ def _decorator(**options: Any) -> _Decorator:
 def _has_cache_folder(function: Callable[..., Any]) -> bool:
     """False if numba would make a folder called ~ here, for a user who has no home."""
     is_writable = os.access(Path(function.__code__.co_filename).parent, os.W_OK)
-    return is_writable or os.path.expanduser("~") != "~"
+    return is_writable or os.path.expanduser("~") != "~"  # noqa: PTH111 (as numba finds it)
 
 
 #: Decorator: compile a function to machine code at its first call and keep the result on disk, if there is a

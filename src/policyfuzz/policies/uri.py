@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 
 GROUP = "policyfuzz.policies"
@@ -195,10 +195,8 @@ def _from_package(scheme: str, points: list[EntryPoint]) -> Loader:
             hint="uninstall all but one",
         )
     whose = f"policy scheme {scheme}: ({names[0]})"
-    try:
+    with blamed_on(whose):
         load: Loader = points[0].load()
-    except Exception as error:  # whatever the package raises when it is imported
-        raise TargetCodeError.of(whose, error) from error
 
     def guarded(rest: str, spaces: Spaces, trust: bool) -> LoadedPolicy:
         with blamed_on(whose):

@@ -7,8 +7,17 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from policyfuzz.core import forks
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    blamed_on,
+    forbid_copies,
+    is_interrupt,
+    unknown_name,
+)
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, joined, split_options
 
 
@@ -193,17 +202,22 @@ def _from_code(place: str, options: dict[str, str], policy: str | None) -> Targe
     if not callable(make):
         raise UsageError(f"{place} is a {type(make).__name__}, expected a function that returns a target")
     arguments = options if policy is None else {**options, "policy": policy}
+    process = forks.this_process()
     try:
         target = make(**arguments)
     except PolicyFuzzError:
         raise
-    except Exception as error:  # whatever the user's own code raises
+    except BaseException as error:  # whatever the user's own code raises
+        forks.end_copy_of(process)
+        if is_interrupt(error):
+            raise
         hint = (
             f"a target is a function with a parameter for each of: {', '.join(arguments)}"
             if arguments
             else ""
         )
         raise TargetCodeError.of(f"target {place}", error, hint) from error
+    forbid_copies(process, f"target {place}")
     made = _checked(place, target, joined(absolute_name(place), options))
     return replace(made, code_sha256=made.code_sha256 or code_digest([absolute_name(place)]))
 
