@@ -144,7 +144,9 @@ def test_what_a_target_prints_is_no_result(tmp_path):
     assert run(tmp_path, fuzz("reset", "print", more="--resume >/dev/full 2>&-")).returncode == 1
 
 
-@pytest.mark.parametrize(("trouble", "findings"), [("thread", "no"), ("atexit", "yes")])
+@pytest.mark.parametrize(
+    ("trouble", "findings"), [("thread", "no"), ("atexit", "yes"), ("children", "yes"), ("close", "no")]
+)
 def test_what_a_target_leaves_behind_changes_no_code(tmp_path, trouble, findings):
     done = run(tmp_path, fuzz("simulator", trouble, findings))
     assert_true(done.returncode, tmp_path / "c")
@@ -158,6 +160,33 @@ def test_target_that_forks_and_returns_is_stopped(tmp_path, place):
     assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.count("forked this process and returned in both") == 1, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "trouble", "said"),
+    [
+        ("factory", "os0", "did not survive it"),
+        ("factory", "segfault", "killed by SIGSEGV"),
+        ("simulator", "os0", "ended itself with exit code 0"),
+        ("policy", "segfault", "killed by SIGSEGV"),
+        ("factory", "exit0", "raised SystemExit"),
+        ("policy", "interrupt", "raised KeyboardInterrupt"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["fuzz", "check"])
+def test_with_workers_a_constructor_that_dies_is_told(tmp_path, verb, place, trouble, said):
+    command = fuzz(place, trouble) if verb == "fuzz" else f"policyfuzz check '{target(place, trouble)}'"
+    done = run(tmp_path, f"{command} -j 1")
+    assert_true(done.returncode, tmp_path / "c")
+    assert done.returncode == 3, done
+    assert said in done.stderr
+    assert str(MAKER) in done.stderr
+
+
+def test_with_workers_a_thread_left_behind_keeps_nothing_alive(tmp_path):
+    for place in ("factory", "simulator"):
+        done = run(tmp_path, fuzz(place, "thread", more=f"-j 1 -o {place}"))
+        assert done.returncode == 1, done
 
 
 def test_fuzz_that_ran_nothing_does_not_say_that_it_found_nothing(tmp_path):

@@ -2,8 +2,10 @@
 
 import atexit
 import ctypes
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -33,7 +35,24 @@ def leave_a_thread():
     threading.Thread(target=time.sleep, args=(1000,)).start()
 
 
+def have_children():
+    subprocess.run(["true"], check=True, preexec_fn=lambda: None)
+    multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,), daemon=True).start()
+    if child := os.fork():
+        os.waitpid(child, 0)
+    else:
+        os._exit(1)
+
+
+def close_streams():
+    sys.stdout.close()
+    sys.__stdout__.close()
+    sys.stderr = None
+
+
 TROUBLES = {
+    "children": have_children,
+    "close": close_streams,
     "none": lambda: None,
     "exit0": lambda: sys.exit(0),
     "exit1": lambda: sys.exit(1),

@@ -51,7 +51,7 @@ def command(
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
     with progress_bar() as bar, user_prints_to_stderr():
-        loaded = request.load(executor.make_runner)
+        loaded = request.load(executor)
         diagnoses = check_target(
             loaded,
             episodes,

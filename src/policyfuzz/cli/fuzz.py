@@ -101,7 +101,7 @@ def command(
     _stop_on_signals()
     with user_prints_to_stderr():
         policy = request.policy or (stored_policy(out, sync) if resume else None)
-        target = request.load(executor.make_runner, policy)
+        target = request.load(executor, policy, will_check=not resume)
         with make_listener(ui) as listener:
             launched = launch(
                 target,

@@ -115,6 +115,8 @@ def _foreign_error(error: BaseException, name: str) -> int:
 
 
 def _told(error: PolicyFuzzError, name: str) -> int:
+    if process.is_copy():
+        process.leave(0)
     click.echo(f"{name}: {error}", err=True)
     return error.exit_code
 

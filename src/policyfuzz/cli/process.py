@@ -38,12 +38,12 @@ class _Talk(io.TextIOWrapper):
     """Standard error. What cannot be written is dropped: a campaign continues without its log."""
 
     def write(self, text: str) -> int:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # of a stream that user code has closed
             super().write(text)
         return len(text)
 
     def flush(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             super().flush()
 
 
@@ -53,8 +53,9 @@ def _explained_loss() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise
-    except OSError as error:
-        raise OutputLost(f"the results cannot be written to stdout: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OutputLost(f"the results cannot be written to stdout: {reason}") from error
 
 
 def prepare() -> None:
@@ -66,6 +67,7 @@ def prepare() -> None:
     vars(sys).update(stdout=results, __stdout__=results, stderr=talk, __stderr__=talk)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
+    _Command.process = os.getpid()
     os._exit = _refuse_exit
 
 
@@ -90,20 +92,17 @@ def _like(stream: TextIO | None, descriptor: int) -> dict[str, Any]:
 
 def _refuse_exit(status: int) -> NoReturn:
     """Stands for `os._exit`: user code that calls it fails, as with sys.exit, and the command goes on."""
-    if os.getpid() != _process:  # a child that user code forked
+    if is_copy():  # or a child that user code forked
         _exit_now(status)
     if threading.current_thread() is threading.main_thread():
         raise SystemExit(f"os._exit({status})")
-    sys.stderr.write(f"policyfuzz: a thread of the target's code called os._exit({status})\n")
+    _say(f"a thread of the target's code called os._exit({status})")
     _exit_now(3)
-
-
-_process = os.getpid()
 
 
 def is_copy() -> bool:
     """True if user code forked this process from that of the command."""
-    return os.getpid() != _process
+    return _Command.process not in (None, os.getpid())
 
 
 def leave(code: int) -> NoReturn:
@@ -111,15 +110,15 @@ def leave(code: int) -> NoReturn:
     if is_copy():
         _exit_now(0)
     code = _flushed(code)
-    timer = threading.Timer(_GOODBYE_SECONDS, _exit_now, (code,))
-    timer.daemon = True
-    timer.start()
     with suppress(BaseException):
+        goodbye = threading.Timer(_GOODBYE_SECONDS, _exit_now, (code,))
+        goodbye.daemon = True
+        goodbye.start()
         atexit._run_exitfuncs()
     with suppress(BaseException):
         sys.stdout.flush()
-    if "ctypes" in sys.modules:  # simulators that print from C have a buffer of their own
-        with suppress(BaseException):
+    with suppress(BaseException):
+        if "ctypes" in sys.modules:  # simulators that print from C have a buffer of their own
             sys.modules["ctypes"].CDLL(None).fflush(None)
     _exit_now(code)
 
@@ -128,19 +127,25 @@ def _flushed(code: int) -> int:
     """Flush stdout; `code`, or 2 if results are lost of which the code says nothing."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        pass  # the reader has gone, as in `policyfuzz show DIR | head`: not worth another exit code
     except OutputLost as error:
-        if code == 0 and not _Losses.told:
-            sys.stderr.write(f"policyfuzz: {error}\n")
+        if code == 0 and not _Command.has_told_loss:
+            _say(str(error))
             return error.exit_code
+    except Exception:  # the reader has gone, as in `policyfuzz show DIR | head`: not worth another exit code
+        pass
     return code
 
 
-class _Losses:
-    """Whether the user was told that results are lost."""
+class _Command:
+    """What this process knows of its command."""
 
-    told = False
+    process: int | None = None  #: its id, once `prepare` was called
+    has_told_loss = False  #: the user knows that results are lost
+
+
+def _say(line: str) -> None:
+    with suppress(Exception):  # user code may have replaced the stream
+        sys.stderr.write(f"policyfuzz: {line}\n")
 
 
 @contextmanager
@@ -151,12 +156,15 @@ def verdict_stands() -> Iterator[None]:
     except BrokenPipeError:
         pass
     except OutputLost as error:
-        _Losses.told = True
-        sys.stderr.write(f"policyfuzz: {error}\n")
+        _Command.has_told_loss = True
+        _say(str(error))
 
 
 @contextmanager
 def user_prints_to_stderr() -> Iterator[None]:
     """Let what user code prints go to stderr: stdout is for results."""
     with redirect_stdout(sys.stderr):
-        yield
+        try:
+            yield
+        except BrokenPipeError as error:  # not that of stdout, which would be no error
+            raise RuntimeError(f"a connection broke: {error}") from error

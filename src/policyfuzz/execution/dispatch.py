@@ -213,11 +213,12 @@ class Dispatcher:
     def _handle_failed_start(self, lost: WorkerLost) -> None:
         """Try again a few times, then continue with the other workers if there are any."""
         self._failed_starts += 1
-        if self._failed_starts < _MAX_FAILED_STARTS:
+        if self._failed_starts < _MAX_FAILED_STARTS and not lost.is_late:
             self._start_worker()
         elif not len(self._queues):
             raise WorkersFailed(
-                f"no worker gets ready, after {self._failed_starts} that failed to start:\n{lost.text}",
+                f"no worker gets ready to run target {self._target.name}, after {self._failed_starts} that"
+                f" failed to start:\n{lost.text}",
                 "without -j and --executor, the same is run in one process: does it work there?",
             )
 

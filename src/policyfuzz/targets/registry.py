@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from policyfuzz.core import forks
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
@@ -19,6 +19,9 @@ from policyfuzz.core.errors import (
     unknown_name,
 )
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, joined, split_options
+
+if TYPE_CHECKING:
+    from policyfuzz.execution.executor import ExecutorChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,28 @@ def load_target(
     if rest:
         return _from_code(whole, options, policy)
     return _from_package(base, options, policy)
+
+
+def load_for(
+    executor: "ExecutorChoice",
+    name: str,
+    policy: str | None = None,
+    trust: bool = False,
+    *,
+    will_check: bool = True,
+) -> Target:
+    """The target called `name`, as `load_target` gives it, to be run by `executor`.
+
+    With workers, this process builds neither its simulator nor its policy. `will_check` says that its further
+    checks will be asked for.
+    """
+    built_in = BUILT_INS.get(split_options(name)[0])
+    is_ours = built_in is not None and not built_in.extra and policy is None
+    if executor.is_inline or is_ours:
+        return load_target(name, policy, trust, executor.make_runner)
+    from policyfuzz.targets.isolated import load_isolated
+
+    return load_isolated(executor, name, policy, trust, will_check=will_check)
 
 
 def packaged() -> dict[str, EntryPoint]:

@@ -12,7 +12,7 @@ from policyfuzz.execution.executor import INLINE, PROCESSES, TIMEOUT, ExecutorCh
 from policyfuzz.oracles import NONE
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
-from policyfuzz.targets.registry import load_target
+from policyfuzz.targets.registry import load_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ def replay_failed(
 
     An episode that crashed its process or hung is run in a worker, for `timeout` seconds at most.
     """
-    target = _target(campaign, policy, trust)
     is_dangerous = failed.kind in (CRASHED, HUNG)
     choice = ExecutorChoice(PROCESSES if is_dangerous else INLINE, 1, timeout)
+    target = _target(campaign, policy, trust, choice)
     run = choice.make_runner(target)
     executions = run(failed.input[None], np.array([failed.case_seed], np.uint64))
     return executions.errors.get(0)
@@ -80,10 +80,13 @@ def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     return campaign.config.code_sha256 != target.code_sha256
 
 
-def _target(campaign: CampaignReader, policy: str | None, trust: bool) -> Target:
+def _target(
+    campaign: CampaignReader, policy: str | None, trust: bool, choice: ExecutorChoice | None = None
+) -> Target:
     """The target of `campaign`, with its own policy, which must not have changed, or with another one."""
     config = campaign.config
-    target = load_target(config.target, policy or config.policy, trust)
+    choice = choice or ExecutorChoice()
+    target = load_for(choice, config.target, policy or config.policy, trust, will_check=False)
     if policy is None and target.policy_sha256 != config.policy_sha256:
         raise CampaignError(
             f"the policy of {campaign.folder} has changed since the campaign",
