@@ -155,7 +155,9 @@ def verdict_stands() -> Iterator[None]:
         yield
     except BrokenPipeError:
         pass
-    except OutputLost as error:
+    except (OutputLost, ValueError) as error:
+        if isinstance(error, ValueError) and not sys.stdout.closed:  # by user code
+            raise
         _Command.has_told_loss = True
         _say(str(error))
 
