@@ -16,7 +16,7 @@ from policyfuzz.cli.options import (
     campaign_options,
 )
 from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
-from policyfuzz.core.errors import interrupt
+from policyfuzz.core.errors import Interrupted, interrupt
 from policyfuzz.core.settings import CampaignOptions
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def command(
 
 def _stop_on_signals() -> None:
     """Let signals that end a process stop the campaign as Ctrl-C does, unless they are ignored (nohup)."""
+    Interrupted.is_pending = False
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupt)

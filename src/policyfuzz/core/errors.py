@@ -78,10 +78,19 @@ class WorkersFailed(PolicyFuzzError):
 class Interrupted(KeyboardInterrupt):
     """The user wants to stop: a signal said so, and not a target that raises KeyboardInterrupt itself."""
 
+    is_pending = False  #: there was a signal; what it raised is lost if a destructor was running
+
 
 def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
     """Handle a signal as Ctrl-C."""
+    Interrupted.is_pending = True
     raise Interrupted
+
+
+def raise_pending_interrupt() -> None:
+    """Raise what a signal has raised already, and got lost."""
+    if Interrupted.is_pending:
+        raise Interrupted
 
 
 def is_interrupt(error: BaseException) -> bool:

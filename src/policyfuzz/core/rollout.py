@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core import forks
-from policyfuzz.core.errors import PolicyFuzzError, blamed_on, forbid_copies, is_interrupt
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    blamed_on,
+    forbid_copies,
+    is_interrupt,
+    raise_pending_interrupt,
+)
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import NUMBERS, RAISED, EpisodeError, Frame, Policy, Simulator, traceback_text
 from policyfuzz.core.oracle import Oracle, Trajectories, Verdicts
@@ -41,6 +47,7 @@ def rollout(
     The return follows r <- `decay` · r + reward at every step. What a policy raises is a
     TargetCodeError; what a simulator raises is a SimulatorRaised, which does not say whose episode it was.
     """
+    raise_pending_interrupt()
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
         watch = observer if observer is None or part.start == 0 else _shifted(observer, part.start)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from policyfuzz.core.errors import WorkersFailed
+from policyfuzz.core.errors import WorkersFailed, raise_pending_interrupt
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG, EpisodeError
 from policyfuzz.core.rollout import not_run
@@ -76,6 +76,7 @@ class Dispatcher:
         self._fill_queues()
 
     def collect(self, seconds: float | None = None) -> Executions:
+        raise_pending_interrupt()
         batch, end = self._batches[0], math.inf if seconds is None else self._now() + seconds
         with self._clock.activity("simulate"):
             self._restart_clocks_if_late(self._last_wait_at)
