@@ -1,13 +1,13 @@
 """python -m benchmarks: finds a benchmark by its name, turns errors into one message and an exit code."""
 
 import dataclasses
-import sys
 from importlib import import_module
 
 import click
 
 from benchmarks.measurement import progress, ratio_table
 from policyfuzz.cli import main as cli
+from policyfuzz.cli import process
 from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
 from policyfuzz.core.errors import unknown_name
@@ -120,4 +120,5 @@ def exit_code(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code())
+    process.prepare()
+    process.leave(exit_code())

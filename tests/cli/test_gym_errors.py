@@ -87,7 +87,7 @@ def test_error_is_shown_and_run_again(run_in_process):
     assert "gym_environments.py" in out
     assert "start" in out
     code, out, _ = run_in_process("replay", "c", 1, "--trust", "--error")
-    assert code == 1
+    assert code == 3
     assert "error 1 happens again at step 3" in out
 
 

@@ -39,7 +39,7 @@ def test_half_a_surrogate_pair_is_stored_shown_and_replayed(loud_cli):
         ["replay", "c", 1, "--trust", "--error"],
     ):
         code, out, err = loud_cli(*command)
-        assert code == (command[0] == "replay"), err
+        assert code == (3 if command[0] == "replay" else 0), err
         assert r"ValueError: half a pair: \udc80" in out
 
 
@@ -55,7 +55,7 @@ def test_message_of_a_megabyte_keeps_its_head_and_tail(loud_cli):
         assert "characters left out" in one.text
     for command in (["show", "c", 1, "--errors"], ["replay", "c", 1, "--trust", "--error"]):
         code, out, err = loud_cli(*command)
-        assert code == (command[0] == "replay"), err
+        assert code == (3 if command[0] == "replay" else 0), err
         assert "HEAD xxx" in out
         assert "xxx TAIL" in out
 

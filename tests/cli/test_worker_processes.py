@@ -100,7 +100,7 @@ def test_deadly_episode_is_replayed_without_harm(loud_cli, environment, timeout,
     code, _, err = loud_cli("fuzz", where, *POLICY, *SMALL, "-s", 18, "-j", 2, *timeout)
     assert code == 1, err
     code, out, err = loud_cli("replay", "c", 1, "--trust", "--error", *timeout)
-    assert code == 1, err
+    assert code == 3, err
     assert "error 1 happens again at step 3" in out
     assert said in out
     assert 'deadly_targets.py", line' in out

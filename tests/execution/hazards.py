@@ -70,7 +70,8 @@ def lose_a_child_that_went_away():
 
 
 def fork_and_both_go_on():
-    os.fork()
+    if child := os.fork():
+        os.waitpid(child, 0)  # until the copy is ended
 
 
 def hang_with_a_child():

@@ -141,7 +141,6 @@ def test_work_that_waits_is_not_touched_by_the_answer_to_what_is_before(single, 
         ("segfault", "killed by SIGSEGV (Segmentation fault)"),
         ("out_of_memory", "killed by SIGKILL (Killed); was it out of memory?"),
         ("real_time_signal", "killed by signal 39"),
-        ("leave", "I have had enough\nthe worker process ended itself with exit code 1"),
         ("leave_at_once", "the worker process ended itself with exit code 0"),
         ("die_with_heir", "the worker process ended itself with exit code 7"),
     ],
@@ -257,11 +256,19 @@ def test_children_end_with_their_worker_wherever_they_went(single, mark):
     wait_until(lambda: not any("sleep" in one for one in marked(mark)), "its children are gone")
 
 
+def test_simulator_that_ends_the_program_costs_its_own_episode(single):
+    result = single.answer("do_nothing", "leave").result
+    assert list(result.errors) == [1]
+    assert "SystemExit: I have had enough" in result.errors[1].text
+
+
 def test_copy_of_a_worker_does_not_answer(single):
-    expected = Runner(hazards.minefield())(*cases("do_nothing", "do_nothing")).returns
+    expected = Runner(hazards.minefield())(*cases("do_nothing")).returns
     for _ in range(5):
-        assert (single.answer("fork_and_both_go_on", "do_nothing").result.returns == expected).all()
-        assert single.answer("do_nothing").result.returns == expected[:1]
+        told = single.answer("fork_and_both_go_on", "do_nothing").result
+        assert isinstance(told, TargetCodeError)
+        assert "forked this process and returned in both" in told.message
+        assert single.answer("do_nothing").result.returns == expected
 
 
 def test_worker_that_cannot_be_started_is_told_as_lost(mark, monkeypatch):

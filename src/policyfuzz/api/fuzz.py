@@ -87,6 +87,7 @@ def fuzz(
         options=options,
         trust=trust,
         make_runner=executor_choice.make_runner,
+        executor=executor_choice,
     )
     with progress_bar() if progress else nullcontext() as bar:
         launched = launch(

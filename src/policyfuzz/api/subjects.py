@@ -9,7 +9,8 @@ from typing import Any
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, joined, split_options
 from policyfuzz.environments.live import digest, label, live_environment, live_target, plain_policy
-from policyfuzz.targets.registry import ADAPTERS, load_target
+from policyfuzz.execution.executor import ExecutorChoice
+from policyfuzz.targets.registry import ADAPTERS, load_for, load_target
 
 #: What to vary: text as for --input, a file, or bounds and values by name.
 Input = str | Path | Mapping[str, Any]
@@ -25,6 +26,7 @@ def as_target(
     options: Mapping[str, str] | None = None,
     trust: bool = False,
     make_runner: MakeRunner = Runner,
+    executor: ExecutorChoice | None = None,
 ) -> Target:
     """The target that `target` is or names, acted in by `policy`.
 
@@ -33,7 +35,8 @@ def as_target(
     observation or of a batch, or an object with `predict`, or with `begin` and `act`; agents of a PettingZoo
     environment share it. `oracle`, `input` and `horizon` are as on the command line; `input` may be bounds
     and values by name too. Further `options` are those behind the name of a target: {"fresh": "yes"}.
-    `make_runner` runs the few episodes from which a default oracle is chosen.
+    `make_runner` runs the few episodes from which a default oracle is chosen; an `executor` with workers also
+    loads what is given by name in a process of its own.
     """
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
@@ -41,7 +44,7 @@ def as_target(
     given = {"oracle": _oracle_text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
     options = {**(options or {}), **{name: value for name, value in given.items() if value}}
     if isinstance(target, str):
-        return _named(target, policy, options, trust, make_runner)
+        return _named(target, policy, options, trust, make_runner, executor or ExecutorChoice())
     if not isinstance(target, Target):
         target = live_environment(target, horizon)
     if isinstance(target, Target):
@@ -49,12 +52,24 @@ def as_target(
     return live_target(target, options, policy, trust, make_runner)
 
 
-def _named(name: str, policy: Any, options: dict[str, str], trust: bool, make_runner: MakeRunner) -> Target:
+def _named(
+    name: str,
+    policy: Any,
+    options: dict[str, str],
+    trust: bool,
+    make_runner: MakeRunner,
+    executor: ExecutorChoice,
+) -> Target:
     base, own = split_options(name)
     whole = joined(base, own | options)
-    if policy is None or _is_uri(policy) or base.partition(":")[0] in ADAPTERS:
+    is_live = policy is not None and not _is_uri(policy)
+    if is_live and base.partition(":")[0] in ADAPTERS:
         return load_target(whole, policy, trust, make_runner)
-    return _given(load_target(whole, None, trust, make_runner), policy, {})
+    if executor.is_inline:
+        target = load_target(whole, None if is_live else policy, trust, make_runner)
+    else:
+        target = load_for(executor, whole, None if is_live else policy, trust)
+    return _given(target, policy, {}) if is_live else target
 
 
 def _given(target: Target, policy: Any, options: dict[str, str]) -> Target:

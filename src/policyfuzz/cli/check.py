@@ -8,11 +8,12 @@ import click
 
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_workers
+from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
 from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
     from policyfuzz.core.inputs import InputSpace
-    from policyfuzz.core.target import Diagnosis
+    from policyfuzz.core.target import Diagnosis, Target
     from policyfuzz.execution.executor import ExecutorChoice
 
 EPILOG = """\
@@ -50,8 +51,8 @@ def command(
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
-    with progress_bar() as bar:
-        loaded = request.load(executor.make_runner)
+    with progress_bar() as bar, user_prints_to_stderr():
+        loaded = request.load(executor)
         diagnoses = check_target(
             loaded,
             episodes,
@@ -63,12 +64,18 @@ def command(
             diagnoses += _conformance(
                 request, seed, lambda names: bar.track(names, description="conformance checks")
             )
-    code = 3 if is_unhealthy(diagnoses) else 0
-    if is_json:
-        report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-        values = {"target": loaded.name, "healthy": code == 0, "notes": list(loaded.notes)}
-        print_json(values | {"diagnoses": report})
-        return code
+    is_healthy = not is_unhealthy(diagnoses)
+    with verdict_stands():
+        if is_json:
+            report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
+            values = {"target": loaded.name, "healthy": is_healthy, "notes": list(loaded.notes)}
+            print_json(values | {"diagnoses": report})
+        else:
+            _print(loaded, diagnoses)
+    return 0 if is_healthy else 3
+
+
+def _print(loaded: "Target", diagnoses: list["Diagnosis"]) -> None:
     echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
     for note in loaded.notes:
         echo(f"  {note}")
@@ -80,7 +87,6 @@ def command(
         echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
         if diagnosis.hint:
             echo(f"{'':<9}   hint: {diagnosis.hint}")
-    return code
 
 
 def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:

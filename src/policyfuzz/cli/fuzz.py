@@ -1,7 +1,6 @@
 """policyfuzz fuzz: the search itself."""
 
 import signal
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,8 @@ from policyfuzz.cli.options import (
     asks_for_workers,
     campaign_options,
 )
+from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
+from policyfuzz.core.errors import Interrupted, interrupt
 from policyfuzz.core.settings import CampaignOptions
 
 if TYPE_CHECKING:
@@ -99,26 +100,27 @@ def command(
     from policyfuzz.targets.trust import require_trust
 
     budget = Budget(max_time, max_execs, max_findings)
-    policy = request.policy
-    if resume and policy is None:
-        policy = stored_policy(out, sync)
-        require_trust(f"the campaign in {out}", None, policy, request.trust)
-    target = request.load(executor.make_runner, policy)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with make_listener(ui) as listener:
-        launched = launch(
-            target,
-            budget,
-            CampaignOptions(**chosen),
-            policy=policy,
-            folder=out,
-            sync=sync,
-            resume=resume,
-            make_executor=executor.make_executor,
-            make_runner=executor.make_runner,
-            listeners=(listener,),
-            force=force,
-        )
+    _stop_on_signals()
+    with user_prints_to_stderr():
+        policy = request.policy
+        if resume and policy is None:
+            policy = stored_policy(out, sync)
+            require_trust(f"the campaign in {out}", None, policy, request.trust)
+        target = request.load(executor, policy, will_check=not resume)
+        with make_listener(ui) as listener:
+            launched = launch(
+                target,
+                budget,
+                CampaignOptions(**chosen),
+                policy=policy,
+                folder=out,
+                sync=sync,
+                resume=resume,
+                make_executor=executor.make_executor,
+                make_runner=executor.make_runner,
+                listeners=(listener,),
+                force=force,
+            )
     if launched.reason is StopReason.UNHEALTHY:
         if ui != "plain":  # plain lines have said so already
             for diagnosis in launched.bad_diagnoses:
@@ -126,11 +128,22 @@ def command(
                 if diagnosis.hint:
                     echo(f"  hint: {diagnosis.hint}", err=True)
         echo("policyfuzz: nothing was searched; --force searches anyway", err=True)
-    with suppress(BrokenPipeError):  # the exit code still says it
+    with verdict_stands():
         campaign = CampaignReader(launched.folder, is_at_rest=True)
         if is_json:
             print_json(totals(campaign, launched.progress, launched.reason.value))
         else:
             print_summary(results(), campaign, launched.progress, launched.reason.value)
     codes = {StopReason.INTERRUPTED: 130, StopReason.UNHEALTHY: 3}
+    if launched.reason not in codes and not launched.progress.executions:
+        echo("policyfuzz: no episode was run within the limits; allow more time", err=True)
+        return 3
     return codes.get(launched.reason, 1 if launched.progress.findings else 0)
+
+
+def _stop_on_signals() -> None:
+    """Let signals that end a process stop the campaign as Ctrl-C does, unless they are ignored (nohup)."""
+    Interrupted.is_pending = False
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)

@@ -2,14 +2,16 @@
 
 import os
 import sys
+import traceback
 import warnings
 from importlib import import_module
 from typing import Any
 
 import click
 
+from policyfuzz.cli import process
 from policyfuzz.cli.echo import echo, show_usage_error, show_warning
-from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
+from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 
 #: Verb to what it does; its module is imported only when the verb is used.
 VERBS = {
@@ -74,14 +76,8 @@ def policyfuzz() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = show_warning
-    code = exit_code(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            # the reader has gone, as in `policyfuzz show DIR | head`: not worth another exit code
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    sys.exit(code)
+    process.prepare()
+    process.leave(exit_code(arguments))
 
 
 def exit_code(
@@ -93,8 +89,7 @@ def exit_code(
         result: Any = group.main(arguments, prog_name=name, standalone_mode=False)
         return result if isinstance(result, int) else 0
     except PolicyFuzzError as error:
-        echo(f"{name}: {error}", err=True)
-        return error.exit_code
+        return _told(error, name)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
         return 2
@@ -106,17 +101,32 @@ def exit_code(
         return 130
     except BrokenPipeError:
         return 0
-    except SystemExit:
+    except SystemExit as error:
         if sys.stdout is not stdout:  # click wraps it and exits with 1 when the reader of a pipe has gone
             return 0
-        raise
+        return _foreign_error(error, name)
     except Exception as error:
         return _internal_error(error, name)
+    except BaseException as error:
+        return _foreign_error(error, name)
+
+
+def _foreign_error(error: BaseException, name: str) -> int:
+    """For what neither we nor click raise, such as SystemExit from code that a model file brings."""
+    return _told(TargetCodeError.of("the target or policy", error), name)
+
+
+def _told(error: PolicyFuzzError, name: str) -> int:
+    if process.is_copy():
+        process.leave(0)
+    echo(f"{name}: {error}", err=True)
+    return error.exit_code
 
 
 def _internal_error(error: Exception, name: str) -> int:
     if os.environ.get("POLICYFUZZ_DEBUG"):
-        raise error
+        echo("".join(traceback.format_exception(error)), err=True)
+        return 4
     echo(
         f"{name}: internal error: {type(error).__name__}: {error}\n"
         "  hint: set POLICYFUZZ_DEBUG=1 to see where, and report it with that output",

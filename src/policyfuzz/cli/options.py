@@ -12,7 +12,8 @@ from policyfuzz.core.errors import UsageError
 from policyfuzz.core.settings import CampaignOptions, seconds_of
 
 if TYPE_CHECKING:
-    from policyfuzz.core.target import MakeRunner, Target
+    from policyfuzz.core.target import Target
+    from policyfuzz.execution.executor import ExecutorChoice
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
@@ -79,14 +80,13 @@ class Request:
     policy: str | None
     trust: bool
 
-    def load(self, make_runner: "MakeRunner", policy: str | None = None) -> "Target":
-        """The target, with its policy or with `policy`.
+    def load(
+        self, executor: "ExecutorChoice", policy: str | None = None, *, will_check: bool = True
+    ) -> "Target":
+        """The target, with its policy or with `policy`, for `executor` and perhaps for further checks."""
+        from policyfuzz.targets.registry import load_for
 
-        `make_runner` runs the few episodes from which a default oracle is chosen.
-        """
-        from policyfuzz.targets.registry import load_target
-
-        return load_target(self.name, policy or self.policy, self.trust, make_runner)
+        return load_for(executor, self.name, policy or self.policy, self.trust, will_check=will_check)
 
 
 def all_of(option: str, values: tuple[str, ...]) -> str | None:

@@ -1,5 +1,6 @@
 """policyfuzz replay: run a finding again, draw it and film it."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,8 @@ import click
 
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import DURATION, FOLDER, as_json, trust
-from policyfuzz.core.errors import CannotRender, UsageError
+from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
+from policyfuzz.core.errors import CannotRender, TargetCodeError, UsageError
 
 if TYPE_CHECKING:
     from policyfuzz.store.reader import CampaignReader
@@ -24,7 +26,7 @@ Examples:
   policyfuzz replay campaigns/mine-1 2 --error   run an episode again that could not be run
 
 \b
-Exit code 1 if it crashes, 0 if it does not."""
+Exit code 1 if the policy crashes, 0 if it does not. With --error, 3 if the error happens again."""
 
 
 @click.command(epilog=EPILOG)
@@ -77,20 +79,23 @@ def command(
         return _replay_error(campaign, finding, target, policy, trust, timeout, is_json)
     found = campaign.finding(finding)
     with talk().status("running the episode") as status:
-        result = replay(campaign, found, policy, trust, target)
+        with user_prints_to_stderr():
+            result = replay(campaign, found, policy, trust, target)
         if has_other_code(campaign, result.target):
             echo("note: the files that the target is written in have changed since", err=True)
         name = f"{finding}" if policy is None else f"{finding}-other-policy"
         written: dict[str, Path] = {}
         try:
             if not no_picture:
-                _show(result, folder, name, png, film, written, status.update)
+                with user_prints_to_stderr():
+                    _show(result, folder, name, png, film, written, status.update)
         finally:  # the verdict is printed even if drawing fails
             status.stop()
-            if is_json:
-                print_json(_as_dictionary(result) | {what: str(path) for what, path in written.items()})
-            else:
-                _print(result, policy, written)
+            with verdict_stands():
+                if is_json:
+                    print_json(_as_dictionary(result) | {what: str(path) for what, path in written.items()})
+                else:
+                    _print(result, policy, written)
     return int(result.crashes)
 
 
@@ -109,18 +114,19 @@ def _replay_error(
     from policyfuzz.triage.replay import replay_failed
 
     failed = campaign.failed_episode(number)
-    error = replay_failed(campaign, failed, policy, trust, timeout or TIMEOUT, target)
-    if is_json:
-        kind, text = (error.kind, error.text) if error else (None, None)
-        print_json({"error": number, "fails": error is not None, "kind": kind, "text": text})
-    elif error is None:
-        echo(f"error {number} does not happen any more")
-    else:
-        again = (
-            "happens again" if error.kind == failed.kind else f"was {failed.kind}, and is {error.kind} now,"
-        )
-        echo(f"error {number} {again} at step {error.step}:\n{error.text}")
-    return int(error is not None)
+    with user_prints_to_stderr():
+        error = replay_failed(campaign, failed, policy, trust, timeout or TIMEOUT, target)
+    with verdict_stands():
+        if is_json:
+            kind, text = (error.kind, error.text) if error else (None, None)
+            print_json({"error": number, "fails": error is not None, "kind": kind, "text": text})
+        elif error is None:
+            echo(f"error {number} does not happen any more")
+        else:
+            was = failed.kind
+            again = "happens again" if error.kind == was else f"was {was}, and is {error.kind} now,"
+            echo(f"error {number} {again} at step {error.step}:\n{error.text}")
+    return 0 if error is None else TargetCodeError.exit_code
 
 
 def _as_dictionary(result: "Replay") -> dict[str, Any]:
@@ -156,6 +162,8 @@ def _show(
     say: Callable[[str], None],
 ) -> None:
     """Draw and film as `name` in the campaign `folder`; adds the files to `written`, by what they are."""
+    # it would complain to a user without a home, and works without one
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import best_format, can_film, film_replay
     from policyfuzz.store.database import picture_file

@@ -15,7 +15,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core import forks
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    described,
+    forbid_copies,
+    is_interrupt,
+)
 from policyfuzz.core.paths import absolute_path, is_file, names_in
 from policyfuzz.core.regular_files import read_regular
 
@@ -197,6 +205,7 @@ def _contents(module: ModuleType, thing: Any, place: str) -> tuple[bytes, ...]:
 def _explained_errors(request: _Request) -> Iterator[None]:
     """Name the line of the user's code that failed."""
     kind = TargetCodeError if request.failure is UsageError else request.failure
+    process = forks.this_process()
     try:
         yield
     except PolicyFuzzError:
@@ -208,17 +217,21 @@ def _explained_errors(request: _Request) -> Iterator[None]:
         ) from error
     except SyntaxError as error:
         raise kind(f"cannot load {request}: {error.msg} ({error.filename}:{error.lineno})", "") from error
-    except Exception as error:  # whatever the user's own module raises
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{frame.filename}:{frame.lineno}"
-        message = f"cannot load {request}: {type(error).__name__}: {error} ({where})"
-        raise kind(message, _hint_at_sibling(error, Path(frame.filename).parent)) from error
+    except BaseException as error:  # whatever the user's own module raises
+        forks.end_copy_of(process)
+        if is_interrupt(error):
+            raise
+        raise kind(f"cannot load {request}: {described(error)}", _hint_at_sibling(error)) from error
+    forbid_copies(process, str(request))
 
 
-def _hint_at_sibling(error: Exception, folder: Path) -> str:
-    """Where another module of the same name was found before the one in `folder`."""
+def _hint_at_sibling(error: BaseException) -> str:
+    """Where another module of the same name was found before the one beside the code that imports it."""
     found = error.path if isinstance(error, ImportError) else None
-    beside = folder / f"{error.name}.py" if isinstance(error, ImportError) else folder
-    if found is None or not beside.is_file() or beside == Path(found):
+    if found is None or not isinstance(error, ImportError):
+        return ""
+    folder = Path(traceback.extract_tb(error.__traceback__)[-1].filename).parent
+    beside = folder / f"{error.name}.py"
+    if not beside.is_file() or beside == Path(found):
         return ""
     return f"{found} is found before {beside}: rename your file"

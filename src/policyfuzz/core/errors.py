@@ -1,9 +1,14 @@
 """The exception tree. Every message says what was given; the hint says the likely fix."""
 
 import difflib
+import signal
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from policyfuzz.core import forks
 
 
 class PolicyFuzzError(Exception):
@@ -61,9 +66,7 @@ class TargetCodeError(PolicyFuzzError):
     @classmethod
     def of(cls, whose: str, error: BaseException, hint: str = "") -> "TargetCodeError":
         """The error for an exception from the user's code; `whose` names it for a reader."""
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{frame.filename}:{frame.lineno}"
-        return cls(f"the code of {whose} raised {type(error).__name__}: {error} ({where})", hint)
+        return cls(f"the code of {whose} raised {described(error)}", hint)
 
 
 class WorkersFailed(PolicyFuzzError):
@@ -72,15 +75,70 @@ class WorkersFailed(PolicyFuzzError):
     exit_code = 3
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user wants to stop: a signal said so, and not a target that raises KeyboardInterrupt itself."""
+
+    is_pending = False  #: there was a signal; what it raised is lost if a destructor was running
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Handle a signal as Ctrl-C."""
+    Interrupted.is_pending = True
+    raise Interrupted
+
+
+def raise_pending_interrupt() -> None:
+    """Raise what a signal has raised already, and got lost."""
+    if Interrupted.is_pending:
+        raise Interrupted
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """True if `error` came from the user, and not from the code that it went through.
+
+    Where `interrupt` does not handle Ctrl-C, as in a notebook, the two cannot be told apart.
+    """
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    return isinstance(error, Interrupted) or signal.getsignal(signal.SIGINT) is not interrupt
+
+
+def described(error: BaseException) -> str:
+    """What user code raised, and where, on one line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    try:
+        text = f": {error}"
+    except Exception:  # its own way to say it fails
+        text = ""
+    return f"{type(error).__name__}{text}{where}"
+
+
 @contextmanager
 def blamed_on(whose: str) -> Iterator[None]:
     """Turn an exception from the user's code into an error that says `whose` code it was."""
+    process = forks.this_process()
     try:
         yield
     except PolicyFuzzError:
+        forks.end_copy_of(process)
         raise
-    except (Exception, SystemExit) as error:  # simulators, policies and oracles may raise anything
+    except BaseException as error:  # simulators, policies and oracles may raise anything
+        forks.end_copy_of(process)
+        if is_interrupt(error):
+            raise
         raise TargetCodeError.of(whose, error) from error
+    forbid_copies(process, whose)
+
+
+def forbid_copies(process: int, whose: str) -> None:
+    """End a copy of `process` that the user's code has made, and raise in the process itself."""
+    forks.end_copy_of(process)
+    if forks.has_been_copied(process):
+        raise TargetCodeError(
+            f"the code of {whose} forked this process and returned in both; the copy was ended",
+            "let the child end itself with os._exit, or use subprocess or multiprocessing",
+        )
 
 
 def _remade(kind: type[PolicyFuzzError], message: str, hint: str) -> PolicyFuzzError:

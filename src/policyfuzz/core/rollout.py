@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.errors import PolicyFuzzError, blamed_on
+from policyfuzz.core import forks
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    blamed_on,
+    forbid_copies,
+    is_interrupt,
+    raise_pending_interrupt,
+)
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import NUMBERS, RAISED, EpisodeError, Frame, Policy, Simulator, traceback_text
 from policyfuzz.core.oracle import Oracle, Trajectories, Verdicts
@@ -40,6 +47,7 @@ def rollout(
     The return follows r <- `decay` · r + reward at every step. What a policy raises is a
     TargetCodeError; what a simulator raises is a SimulatorRaised, which does not say whose episode it was.
     """
+    raise_pending_interrupt()
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
         watch = observer if observer is None or part.start == 0 else _shifted(observer, part.start)
@@ -130,12 +138,18 @@ def _ended(
 @contextmanager
 def _watched(step: int) -> Iterator[None]:
     """Turn what a simulator raises into a SimulatorRaised."""
+    process = forks.this_process()
     try:
         yield
     except PolicyFuzzError:
+        forks.end_copy_of(process)
         raise  # it says what is wrong already
-    except Exception as error:
+    except BaseException as error:
+        forks.end_copy_of(process)
+        if is_interrupt(error):
+            raise
         raise SimulatorRaised(EpisodeError(RAISED, step, traceback_text(error))) from error
+    forbid_copies(process, "the simulator")
 
 
 def _parts(count: int, capacity: int | None) -> Iterator[slice]:

@@ -8,8 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from policyfuzz.core import forks
 from policyfuzz.core.code_files import absolute_name, import_user_module, load_attribute, load_file
-from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.errors import (
+    MissingExtra,
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    forbid_copies,
+    is_interrupt,
+)
 from policyfuzz.core.extras import install_hint
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
 from policyfuzz.environments.build import (
@@ -134,14 +142,19 @@ class Environment:
         kwargs = dict(self.kwargs)
         if self.is_rendered:
             kwargs["render_mode"] = "rgb_array"
+        process = forks.this_process()
         try:
             env = self._make(kwargs)
             for name in self.wrappers:
                 env = self._load(name, "wrapper")(env)
         except PolicyFuzzError:
             raise
-        except Exception as error:  # whatever an environment raises while it is made
+        except BaseException as error:  # whatever an environment raises while it is made
+            forks.end_copy_of(process)
+            if is_interrupt(error):
+                raise
             raise self._explained(error) from error
+        forbid_copies(process, f"environment {self.id}")
         return env
 
     def _make(self, kwargs: dict[str, Any]) -> Any:
@@ -208,7 +221,7 @@ class Environment:
                 hint="is it in this folder or on PYTHONPATH?",
             ) from error
 
-    def _explained(self, error: Exception) -> PolicyFuzzError:
+    def _explained(self, error: BaseException) -> PolicyFuzzError:
         """The error to show to the user instead of `error`."""
         import gymnasium
 

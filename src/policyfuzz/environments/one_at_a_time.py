@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError
+from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, is_interrupt
+from policyfuzz.core.forks import end_copy_of, this_process
 from policyfuzz.core.inputs import Choice, Dimension, InputSpace, Integer, Seed
 from policyfuzz.core.interfaces import RAISED, EpisodeError, Frame, traceback_text
 from policyfuzz.environments.spaces import as_flag, as_reward
@@ -46,7 +47,7 @@ class OneAtATime:
             self.render = self._picture
 
     def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
-        self._time = 0
+        self._time, process = 0, this_process()
         self._episodes = [self._make() for _ in inputs]
         table = _Table(len(inputs), self.signals)
         for row, (values, seed) in enumerate(zip(inputs.tolist(), seeds.tolist(), strict=True)):
@@ -58,12 +59,16 @@ class OneAtATime:
                 table.put(row, self._seen(observation), 0.0, False, signals)
             except PolicyFuzzError:
                 raise
-            except Exception as error:  # whatever the user's own code raises
+            except BaseException as error:  # whatever the user's own code raises
+                if is_interrupt(error):
+                    raise
                 table.fail(row, EpisodeError(RAISED, 0, traceback_text(error)))
+            end_copy_of(process)
         return table.frame(self._shape)
 
     def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
         self._time += 1
+        process = this_process()
         table = _Table(len(rows), self.signals)
         for position, (row, action) in enumerate(zip(rows.tolist(), actions, strict=True)):
             try:
@@ -71,8 +76,11 @@ class OneAtATime:
                 table.put(position, self._seen(observation), *rest)
             except PolicyFuzzError:
                 raise
-            except Exception as error:  # whatever the user's own code raises
+            except BaseException as error:  # whatever the user's own code raises
+                if is_interrupt(error):
+                    raise
                 table.fail(position, EpisodeError(RAISED, self._time, traceback_text(error)))
+            end_copy_of(process)
         return table.frame(self._shape)
 
     def _picture(self, row: int) -> NDArray[np.uint8]:

@@ -7,9 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from policyfuzz.core import extras
+from policyfuzz.core import extras, forks
 from policyfuzz.core.code_files import absolute_name, import_user_module, load_attribute
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    forbid_copies,
+    is_interrupt,
+    unknown_name,
+)
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
 from policyfuzz.environments.build import (
     EnvironmentSource,
@@ -196,14 +203,19 @@ class ParallelEnvironment:
         prepare_headless()
         pettingzoo = extras.load("pettingzoo", "pettingzoo")
         factory = self._factory(pettingzoo)
+        process = forks.this_process()
         try:
             env = _parallel(self.name, factory(**self.kwargs))
             for name in self.wrappers:
                 env = self._load(name, "wrapper")(env)
         except PolicyFuzzError:
             raise
-        except Exception as error:  # whatever an environment raises while it is made
+        except BaseException as error:  # whatever an environment raises while it is made
+            forks.end_copy_of(process)
+            if is_interrupt(error):
+                raise
             raise self._explained(error) from error
+        forbid_copies(process, f"environment {self.name}")
         return env
 
     @property
@@ -237,7 +249,7 @@ class ParallelEnvironment:
     def _load(self, place: str, what: str) -> Any:
         return self.loaded[place] if place in self.loaded else load_attribute(place, what)
 
-    def _explained(self, error: Exception) -> PolicyFuzzError:
+    def _explained(self, error: BaseException) -> PolicyFuzzError:
         """The error to show to the user instead of `error`."""
         if isinstance(error, TypeError) and self.kwargs:
             given = ", ".join(f"env.{name}" for name in self.kwargs)
@@ -256,7 +268,9 @@ def _from_module(module: str) -> Any:
         found = (importlib.import_module if package in _OURS else import_user_module)(module)
     except ImportError as error:
         raise _not_imported(module, error) from error
-    except Exception as error:  # whatever the user's own module raises
+    except BaseException as error:  # whatever the user's own module raises
+        if is_interrupt(error):
+            raise
         raise TargetCodeError.of(f"environment {module}", error) from error
     if hasattr(found, _FACTORY):
         return getattr(found, _FACTORY)

@@ -5,15 +5,21 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.errors import CannotRender, PolicyFuzzError, TargetCodeError, UsageError
+from policyfuzz.core.errors import (
+    CannotRender,
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    is_interrupt,
+)
 from policyfuzz.core.extras import install_hint
+from policyfuzz.core.forks import end_copy_of, this_process
 from policyfuzz.core.interfaces import (
     ENDLESS,
     HUNG,
@@ -140,6 +146,7 @@ class GymSimulator:
         self._slots += [None] * (len(inputs) - len(self._slots))
         table = self._table(len(inputs))
         given = zip(inputs, (seeds % SEEDS).tolist(), strict=True)
+        process = this_process()
         with self._watchdog:
             for row, (values, seed) in enumerate(given):
                 try:
@@ -147,8 +154,11 @@ class GymSimulator:
                     table.begin(row, observation, info, self._info_keys)
                 except PolicyFuzzError:
                     raise
-                except (Exception, SystemExit) as error:
+                except BaseException as error:
+                    if is_interrupt(error):
+                        raise
                     table.fail(row, self._failed(row, error))
+                end_copy_of(process)  # before it makes copies of its own
                 self._watchdog.beats += 1
         return self._frame(table, np.arange(len(inputs)))
 
@@ -156,6 +166,7 @@ class GymSimulator:
         self._time += 1
         table = self._table(len(rows))
         chosen = self._actions(actions, len(rows))
+        process = this_process()
         with self._watchdog:
             for position, (row, action) in enumerate(zip(rows.tolist(), chosen, strict=True)):
                 try:
@@ -164,8 +175,11 @@ class GymSimulator:
                     table.put(position, *_checked_step(slot.env.step(action)), self._info_keys)
                 except PolicyFuzzError:
                     raise
-                except (Exception, SystemExit) as error:
+                except BaseException as error:
+                    if is_interrupt(error):
+                        raise
                     table.fail(position, self._failed(row, error))
+                end_copy_of(process)
                 self._watchdog.beats += 1
         return self._frame(table, rows)
 
@@ -195,8 +209,11 @@ class GymSimulator:
         """Close the environment at `row`, if there is one, whatever state it is in."""
         slot, self._slots[row] = self._slots[row], None
         if slot is not None:
-            with suppress(Exception, SystemExit):  # it has failed already, or has done its work
+            try:
                 slot.env.close()
+            except BaseException as error:  # it has failed already, or has done its work
+                if is_interrupt(error):
+                    raise
 
     def _failed(self, row: int, error: BaseException) -> EpisodeError:
         """What to say of an environment that raised `error`; it is not used again."""

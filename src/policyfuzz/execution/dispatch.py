@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from policyfuzz.core.errors import WorkersFailed
+from policyfuzz.core.errors import WorkersFailed, raise_pending_interrupt
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG, EpisodeError
 from policyfuzz.core.rollout import not_run
@@ -76,6 +76,7 @@ class Dispatcher:
         self._fill_queues()
 
     def collect(self, seconds: float | None = None) -> Executions:
+        raise_pending_interrupt()
         batch, end = self._batches[0], math.inf if seconds is None else self._now() + seconds
         with self._clock.activity("simulate"):
             self._restart_clocks_if_late(self._last_wait_at)
@@ -213,11 +214,12 @@ class Dispatcher:
     def _handle_failed_start(self, lost: WorkerLost) -> None:
         """Try again a few times, then continue with the other workers if there are any."""
         self._failed_starts += 1
-        if self._failed_starts < _MAX_FAILED_STARTS:
+        if self._failed_starts < _MAX_FAILED_STARTS and not lost.is_late:
             self._start_worker()
         elif not len(self._queues):
             raise WorkersFailed(
-                f"no worker gets ready, after {self._failed_starts} that failed to start:\n{lost.text}",
+                f"no worker gets ready to run target {self._target.name}, after {self._failed_starts} that"
+                f" failed to start:\n{lost.text}",
                 "without -j and --executor, the same is run in one process: does it work there?",
             )
 

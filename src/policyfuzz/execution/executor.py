@@ -95,6 +95,8 @@ class InlineExecutor:
 INLINE, PROCESSES, RAY = "inline", "processes", "ray"
 #: Default time-out of an episode in a worker, in seconds.
 TIMEOUT = 300.0
+#: Seconds that a worker may take to build its target even if episodes have less.
+_MIN_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,16 @@ class ExecutorChoice:
     workers: int | None = None  #: None for one per core
     timeout: float = TIMEOUT  #: seconds for an episode in a worker
     address: str = ""  #: of a Ray cluster; empty to start one
+
+    @property
+    def is_inline(self) -> bool:
+        """True if this process runs the episodes."""
+        return self.kind == INLINE
+
+    @property
+    def start_seconds(self) -> float:
+        """Seconds to load or build a target: large models lie on slow disks."""
+        return max(2 * self.timeout, _MIN_START_SECONDS)
 
     def make_executor(self, target: Target, clock: TimeSplit) -> Executor:
         """Start the executor for the batches of a campaign on `target`."""
@@ -140,7 +152,7 @@ class ExecutorChoice:
             raise UsageError("worker processes need Linux or macOS", "run without -j and --timeout")
         from policyfuzz.execution.processes.process_pool import ProcessPool
 
-        return ProcessPool(pack(target)), workers or usable_cores()
+        return ProcessPool(pack(target), self.start_seconds), workers or usable_cores()
 
 
 def choose_executor(

@@ -194,7 +194,7 @@ def pack_registrations(modules: Collection[str], dumps: Callable[[Any], bytes]) 
 
     names, packed = {"__main__", *modules}, []
     for spec in gymnasium.registry.values():
-        if _module_of(spec) in names:
+        if isinstance(spec.entry_point, _LazyEntryPoint) or _module_of(spec) in names:
             with suppress(Exception):  # pickling runs user code
                 packed.append(dumps(_with_lazy_entry_point(spec, dumps)))
     return packed
@@ -233,7 +233,7 @@ class _LazyEntryPoint:
 
 
 def _with_lazy_entry_point(spec: Any, dumps: Callable[[Any], bytes]) -> Any:
-    if isinstance(spec.entry_point, str):
+    if isinstance(spec.entry_point, str | _LazyEntryPoint):
         return spec
     lazy = copy(spec)
     lazy.entry_point = _LazyEntryPoint(dumps(spec.entry_point))

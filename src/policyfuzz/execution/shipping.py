@@ -14,7 +14,7 @@ import pickle
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -46,7 +46,67 @@ _WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
 
 def pack(target: Target) -> bytes:
     """The part of `target` that workers need, with the SHA-256 of everything in front."""
-    pickled = _pickle_target(_worker_part(target))
+    if isinstance(target.simulator, Shipped) and isinstance(target.policy, Shipped):
+        return target.simulator.shipment  # another process has packed it
+    return _pack(_pickle_target(_worker_part(target)))
+
+
+def pack_for_coordinator(target: Target, shipment: bytes) -> bytes:
+    """`target` for a process that must build neither its simulator nor its policy.
+
+    It still has its own inputs, oracle and test of solvability. Its factories are handles of `shipment`, the
+    same target packed for workers. Its health checks are left out.
+    """
+    part = replace(
+        target,
+        simulator=Shipped(shipment, "simulator"),
+        policy=Shipped(shipment, "policy"),
+        film_simulator=_later(target.film_simulator),
+        draw=_later(target.draw),
+        further_checks=None,
+    )
+    return _pack(_pickle(part))
+
+
+def own_registrations() -> list[bytes]:
+    """The environments that the user's modules and script have registered in this process, pickled."""
+    if "gymnasium" not in sys.modules:
+        return []
+    return pack_registrations({one.name for one in user_modules()}, _pickle)
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A factory of a packed target, which stays packed until it is called."""
+
+    shipment: bytes
+    part: str  #: "simulator" or "policy"
+
+    def __call__(self) -> Any:
+        """Unpack the target in this process, and build the part."""
+        return getattr(unpack(self.shipment), self.part)()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pickled:
+    """A function that stays pickled until it is called."""
+
+    content: bytes
+
+    def __call__(self, *arguments: Any) -> Any:
+        return pickle.loads(self.content)(*arguments)
+
+
+def _later(function: Any) -> Any:
+    """`function`, pickled; None if there is none, or if it cannot be pickled."""
+    try:
+        return None if function is None else _Pickled(_pickle(function))
+    except Exception:  # pickling runs methods of whatever is pickled
+        return None
+
+
+def _pack(pickled: bytes) -> bytes:
+    """A pickled target with everything that is needed to unpickle it."""
     modules = user_modules()  # after pickling, which may import a changed file again
     content = {
         "versions": _versions(),

@@ -39,6 +39,7 @@ class WorkerLost:
     text: str  #: how it ended, and its last output
     step: int = 0  #: of the episodes it was running, as far as known
     is_node_failure: bool = False  #: True if its machine failed, so no case can be the cause
+    is_late: bool = False  #: True if it did not get ready in time; another would not either
 
 
 Message = WorkerReady | ChunkResult | WorkerLost

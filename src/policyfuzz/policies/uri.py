@@ -14,7 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from policyfuzz.core.code_files import search_last
-from policyfuzz.core.errors import PolicyError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.paths import absolute_path, is_file, names_in
 from policyfuzz.core.regular_files import open_regular, read_regular
 from policyfuzz.core.zip_files import DamagedZip, ZipReader
@@ -206,10 +206,8 @@ def _from_package(scheme: str, points: list[EntryPoint]) -> Loader:
             hint="uninstall all but one",
         )
     whose = f"policy scheme {scheme}: ({names[0]})"
-    try:
+    with blamed_on(whose):
         load: Loader = points[0].load()
-    except Exception as error:  # whatever the package raises when it is imported
-        raise TargetCodeError.of(whose, error) from error
 
     def guarded(rest: str, spaces: Spaces, trust: bool) -> LoadedPolicy:
         with blamed_on(whose):

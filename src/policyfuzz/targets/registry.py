@@ -5,11 +5,23 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from policyfuzz.core import forks
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
-from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, blamed_on, unknown_name
+from policyfuzz.core.errors import (
+    PolicyFuzzError,
+    TargetCodeError,
+    UsageError,
+    blamed_on,
+    forbid_copies,
+    is_interrupt,
+    unknown_name,
+)
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, joined, split_options
+
+if TYPE_CHECKING:
+    from policyfuzz.execution.executor import ExecutorChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +185,28 @@ def is_trusted(trust: bool) -> bool:
     return trust or os.environ.get(TRUST_VARIABLE) == "1"
 
 
+def load_for(
+    executor: "ExecutorChoice",
+    name: str,
+    policy: str | None = None,
+    trust: bool = False,
+    *,
+    will_check: bool = True,
+) -> Target:
+    """The target called `name`, as `load_target` gives it, to be run by `executor`.
+
+    With workers, this process builds neither its simulator nor its policy. `will_check` says that its further
+    checks will be asked for.
+    """
+    built_in = BUILT_INS.get(split_options(name)[0])
+    is_ours = built_in is not None and not built_in.extra and policy is None
+    if executor.is_inline or is_ours:
+        return load_target(name, policy, trust, executor.make_runner)
+    from policyfuzz.targets.isolated import load_isolated
+
+    return load_isolated(executor, name, policy, trust, will_check=will_check)
+
+
 def packaged() -> dict[str, EntryPoint]:
     """Targets that other packages bring, by name."""
     return {entry.name: entry for entry in entry_points(group=GROUP)}
@@ -202,17 +236,22 @@ def _from_code(place: str, options: dict[str, str], policy: str | None) -> Targe
     if not callable(make):
         raise UsageError(f"{place} is a {type(make).__name__}, expected a function that returns a target")
     arguments = options if policy is None else {**options, "policy": policy}
+    process = forks.this_process()
     try:
         target = make(**arguments)
     except PolicyFuzzError:
         raise
-    except (Exception, SystemExit) as error:  # whatever the user's own code raises
+    except BaseException as error:  # whatever the user's own code raises
+        forks.end_copy_of(process)
+        if is_interrupt(error):
+            raise
         hint = (
             f"a target is a function with a parameter for each of: {', '.join(arguments)}"
             if arguments
             else ""
         )
         raise TargetCodeError.of(f"target {place}", error, hint) from error
+    forbid_copies(process, f"target {place}")
     made = _checked(place, target, joined(absolute_name(place), options))
     return replace(made, code_sha256=made.code_sha256 or code_digest([absolute_name(place)]))
 

@@ -12,7 +12,7 @@ from policyfuzz.execution.executor import INLINE, PROCESSES, TIMEOUT, ExecutorCh
 from policyfuzz.oracles import NONE
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
-from policyfuzz.targets.registry import load_target
+from policyfuzz.targets.registry import load_for
 from policyfuzz.targets.trust import require_trust
 
 
@@ -76,10 +76,9 @@ def replay_failed(
 
     An episode that crashed its process or hung is run in a worker, for `timeout` seconds at most.
     """
-    loaded = _target(campaign, policy, trust, target)
     is_dangerous = failed.kind in (CRASHED, HUNG)
     choice = ExecutorChoice(PROCESSES if is_dangerous else INLINE, 1, timeout)
-    run = choice.make_runner(loaded)
+    run = choice.make_runner(_target(campaign, policy, trust, target, choice))
     executions = run(failed.input[None], np.array([failed.case_seed], np.uint64))
     return executions.errors.get(0)
 
@@ -89,7 +88,13 @@ def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     return campaign.config.code_sha256 != target.code_sha256
 
 
-def _target(campaign: CampaignReader, policy: str | None, trust: bool, target: str | None) -> Target:
+def _target(
+    campaign: CampaignReader,
+    policy: str | None,
+    trust: bool,
+    target: str | None,
+    choice: ExecutorChoice | None = None,
+) -> Target:
     """The target of `campaign`, with its own policy, which must not have changed, or those named here."""
     config = campaign.config
     require_trust(
@@ -98,8 +103,12 @@ def _target(campaign: CampaignReader, policy: str | None, trust: bool, target: s
         config.policy if policy is None else None,
         trust,
     )
-    loaded = load_target(
-        config.target if target is None else target, config.policy if policy is None else policy, trust
+    loaded = load_for(
+        choice or ExecutorChoice(),
+        config.target if target is None else target,
+        config.policy if policy is None else policy,
+        trust,
+        will_check=False,
     )
     names = tuple(str(dimension["name"]) for dimension in campaign.dimensions)
     if loaded.inputs.names != names:

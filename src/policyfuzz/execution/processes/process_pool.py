@@ -4,14 +4,13 @@ import os
 import resource
 import selectors
 import time
-import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.execution.processes.reaper import Reaper, kill_group, kill_marked
+from policyfuzz.execution.processes.reaper import Reaper, kill_group, kill_marked, new_mark
 from policyfuzz.execution.processes.worker import anonymous_file
 from policyfuzz.execution.processes.worker_process import WorkerProcess
 from policyfuzz.execution.worker_pool import Message, WorkerLost
@@ -32,7 +31,7 @@ class ProcessPool:
         with open(self._shipment, "wb", closefd=False) as file:
             file.write(shipment)
         self._start_seconds = start_seconds
-        self._mark = f"{uuid.uuid4().hex}."  # in the environment of all workers and their children
+        self._mark = new_mark()  # in the environment of all workers and their children
         self._reaper = Reaper(self._mark)
         self._workers: dict[int, WorkerProcess] = {}
         self._selector = selectors.DefaultSelector()
@@ -125,7 +124,7 @@ class ProcessPool:
         process.kill()
         process.close()
         self._reaper.forget(process.group)
-        return WorkerLost(worker, text, step)
+        return WorkerLost(worker, text, step, is_late=process.is_late)
 
 
 def _raise_open_files_limit() -> None:

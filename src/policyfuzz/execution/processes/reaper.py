@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,11 @@ VARIABLE = "POLICYFUZZ_WORKER"
 _MAX_SEARCHES, _PAUSE_SECONDS = 20, 0.01
 #: Age in seconds up to which a process without an environment may be executing a new program.
 _EXEC_SECONDS = 5.0
+
+
+def new_mark() -> str:
+    """A mark that no other process has; it begins with that of this process, if it is marked itself."""
+    return f"{os.environ.get(VARIABLE, '')}{uuid.uuid4().hex}."
 
 
 def kill_marked(mark: str) -> None:

@@ -1,5 +1,6 @@
 """A worker process: runs chunks whose arrays lie in memory shared with the coordinator."""
 
+import faulthandler
 import mmap
 import os
 import signal
@@ -10,12 +11,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.errors import PolicyFuzzError
+from policyfuzz.core.errors import PolicyFuzzError, interrupt
 from policyfuzz.core.executions import Executions
 from policyfuzz.oracles import Verdicts
 
@@ -85,7 +86,8 @@ class SharedArrays:
 def main() -> None:
     """Serve a coordinator at the other end of a socket, over shared memory; descriptors are arguments."""
     socket, shipment, step_file, *files = (int(argument) for argument in sys.argv[1:])
-    _end_before_coordinator()
+    end_before_coordinator()
+    explain_exits()
     coordinator: Connection[Any, Any] = Connection(socket)
     process = os.getpid()
     try:
@@ -140,7 +142,7 @@ def _exit_if_forked_from(process: int) -> None:
         os._exit(1)
 
 
-def _end_before_coordinator() -> None:
+def end_before_coordinator() -> None:
     """End when the coordinator ends, be killed before it when memory runs out, and leave no core file."""
     import ctypes
     import resource
@@ -150,6 +152,19 @@ def _end_before_coordinator() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OUT_OF_MEMORY_SCORE)
+
+
+def explain_exits() -> None:
+    """Let this process print where its code calls `os._exit`, and raise KeyboardInterrupt on no signal."""
+    process, exit_now = os.getpid(), os._exit
+
+    def explained(status: int) -> NoReturn:
+        if os.getpid() == process:
+            faulthandler.dump_traceback(all_threads=False)
+        exit_now(status)
+
+    os._exit = explained
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def _build_runner(shipment: int) -> Any:
