@@ -23,6 +23,11 @@ class Case:
     commands: list[list[str]]
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Leave out what no operating system can pass on: NUL, and half a pair of UTF-16."""
+        for command in self.commands:
+            command[:] = [word.replace("\0", "").replace("\ud800", "\udcff") for word in command]
+
 
 #: Makes a case from draws, the corpus and an empty folder.
 MakeCase = Callable[[Random, Path, Path], Case]
@@ -230,8 +235,8 @@ def names_code(text: str) -> bool:
     return any(word in text for word in bad)
 
 
-#: Texts for a command line, where naming code means to run it.
-_HARMLESS = tuple(text for text in TEXTS if not names_code(text))
+#: Texts for a command line, where naming code means to run it, and naming a folder means to use it.
+_HARMLESS = tuple(text for text in TEXTS if not names_code(text) and text not in ("/", "..", "../..", "~"))
 _VARIABLES = (
     "COLUMNS",
     "LINES",
