@@ -61,7 +61,7 @@ VERBS = {
     "status of a sync folder": (0, "status SHARED"),
     "replay": (1, "replay CAMPAIGN 1 --no-picture --trust"),
     "replay with a picture": (1, "replay CAMPAIGN 1 --trust"),
-    "replay of an error": (1, "replay CAMPAIGN 1 --error --trust"),
+    "replay of an error": (3, "replay CAMPAIGN 1 --error --trust"),
     "export": (0, "export CAMPAIGN -o NEW.csv"),
     "export of errors": (0, "export CAMPAIGN --what errors -o NEW.json"),
     "export to nowhere": (2, "export CAMPAIGN -o NEW/NEW.csv"),
