@@ -10,6 +10,8 @@ import os
 #: Seen by this process and its copies: a mark, and the id of the process that was copied.
 _note: mmap.mmap | None = None
 _MARK, _ID = 0, slice(8, 16)
+#: Kept by a hook of `os.fork`: asking the system for it in every step would cost some percent.
+_own_id = 0
 
 
 def this_process() -> int:
@@ -17,12 +19,19 @@ def this_process() -> int:
     global _note
     if _note is None:
         _note = mmap.mmap(-1, mmap.PAGESIZE)
-    return os.getpid()
+        os.register_at_fork(after_in_child=_learn_id)
+        _learn_id()
+    return _own_id
+
+
+def _learn_id() -> None:
+    global _own_id
+    _own_id = os.getpid()
 
 
 def end_copy_of(process: int) -> None:
     """End this process if user code made it as a copy of `process`."""
-    if os.getpid() != process:
+    if _own_id != process:
         assert _note is not None
         _note[_ID] = process.to_bytes(8, "little")
         _note[_MARK] = 1
