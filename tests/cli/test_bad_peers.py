@@ -142,8 +142,8 @@ BAD_PEERS = {
         lambda folder: replace_batches(folder, loop),
         "skipped, will try again: Too many levels",
     ),
-    "pipe as about": (replace_page("about.json", os.mkfifo), "skipped: about.json is a folder, a pipe"),
-    "endless device as about": (replace_page("about.json", zero_link), "skipped: about.json is a folder, a"),
+    "pipe as about": (replace_page("about.json", os.mkfifo), "skipped: about.json is a pipe"),
+    "endless device as about": (replace_page("about.json", zero_link), "skipped: about.json is a device"),
     "folder as about": (replace_page("about.json", Path.mkdir), "skipped: about.json is a folder"),
     "terabyte as about": (
         replace_page("about.json", sparse),
@@ -165,7 +165,7 @@ BAD_PEERS = {
     ),
     "pipe as progress": (
         replace_page("progress.json", os.mkfifo),
-        "skipped: progress.json is a folder, a pipe",
+        "skipped: progress.json is a pipe",
     ),
     "no progress": (
         replace_page("progress.json", lambda _path: None),

@@ -84,3 +84,9 @@ def test_consoles_do_not_turn_words_into_pictures():
     screen.file = io.StringIO()
     screen.print("py:snake:act [bold]")
     assert screen.file.getvalue() == "py:snake:act [bold]\n"
+
+
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+def test_absurd_size_of_the_terminal_is_ignored(name, monkeypatch):
+    monkeypatch.setenv(name, "9" * 5000)
+    assert 0 < console.talk().width < 10_000

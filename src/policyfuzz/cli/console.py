@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
 
 #: Columns of results that do not go to a terminal.
 _PIPE_WIDTH = 120
+#: Of the size of a terminal in the environment.
+_MOST_DIGITS = 6
 
 
 class _PlainConsole(Console):
     """Prints texts as they are: no markup, no pictures for words, no escape sequences but its own."""
 
     def __init__(self, **options: Any) -> None:
+        for name in ("COLUMNS", "LINES"):  # rich reads them as numbers, whatever they are
+            if len(os.environ.get(name, "")) > _MOST_DIGITS:
+                del os.environ[name]
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:

@@ -7,7 +7,7 @@ import click
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, all_of, trust
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.paths import names_in
+from policyfuzz.core.files import names_in
 
 EPILOG = """\
 \b

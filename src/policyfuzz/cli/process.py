@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, NoReturn, TextIO
 
+from policyfuzz.cli.echo import echo
 from policyfuzz.core.errors import PolicyFuzzError, interrupt
 
 #: Seconds that exit handlers of user code and libraries get.
@@ -145,7 +146,7 @@ class _Command:
 
 def _say(line: str) -> None:
     with suppress(Exception):  # user code may have replaced the stream
-        sys.stderr.write(f"policyfuzz: {line}\n")
+        echo(f"policyfuzz: {line}", err=True)
 
 
 @contextmanager

@@ -24,8 +24,7 @@ from policyfuzz.core.errors import (
     forbid_copies,
     is_interrupt,
 )
-from policyfuzz.core.paths import absolute_path, is_file, names_in
-from policyfuzz.core.regular_files import read_regular
+from policyfuzz.core.files import absolute_path, is_file, names_in, read_regular
 
 #: As `sys.path` has it.
 _CURRENT_FOLDER = ""

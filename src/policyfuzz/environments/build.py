@@ -9,8 +9,8 @@ import numpy as np
 
 from policyfuzz.core.code_files import absolute_name, code_digest
 from policyfuzz.core.errors import PolicyError, UnhealthyTarget
+from policyfuzz.core.files import absolute_path
 from policyfuzz.core.interfaces import Policy
-from policyfuzz.core.paths import absolute_path
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target, choice, joined, number
 from policyfuzz.environments.find_start import read_changes
 from policyfuzz.environments.nominal import NominalChecks, NominalRun

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
-from policyfuzz.core.paths import is_file
-from policyfuzz.core.regular_files import read_regular
+from policyfuzz.core.files import is_file, read_regular
 from policyfuzz.environments.changed_start import Change, changed
 from policyfuzz.environments.starts import (
     OptionsStart,

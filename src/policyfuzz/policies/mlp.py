@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.core.regular_files import is_regular
+from policyfuzz.core.files import is_file
 from policyfuzz.core.zip_files import DamagedZip, read_arrays
 from policyfuzz.policies.network import BLOCK_ROWS
 from policyfuzz.policies.uri import MOST_BYTES, read_model
@@ -137,7 +137,7 @@ def shipped(name: str) -> Traversable:
 
 def read_npz(file: Traversable) -> MlpBank:
     """The networks in `file`, in the format of `write_npz`."""
-    if isinstance(file, Path) and not is_regular(file):
+    if isinstance(file, Path) and not is_file(file):
         raise PolicyError(f"no file {str(file)!r} with networks")
     content = read_model(file) if isinstance(file, Path) else file.read_bytes()
     return bank_of(file.name, plain_arrays(file.name, content, _FORMAT))

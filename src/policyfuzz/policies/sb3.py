@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError, PolicyFuzzError, unknown_name
-from policyfuzz.core.paths import absolute_path, is_file
+from policyfuzz.core.files import absolute_path, is_file
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import BLOCK_ROWS, Network, NetworkPolicy, validated
 from policyfuzz.policies.sb3_file import ALGORITHMS, Archive, check_names

@@ -16,7 +16,7 @@ import numpy as np
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.core.regular_files import open_regular
+from policyfuzz.core.files import open_regular
 from policyfuzz.core.zip_files import DamagedZip, ZipReader, read_arrays
 from policyfuzz.policies.uri import MOST_BYTES, not_a_file_of, read_model
 

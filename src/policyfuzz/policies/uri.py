@@ -15,8 +15,7 @@ from pathlib import Path
 
 from policyfuzz.core.code_files import search_last
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
-from policyfuzz.core.paths import absolute_path, is_file, names_in
-from policyfuzz.core.regular_files import open_regular, read_regular
+from policyfuzz.core.files import absolute_path, is_file, names_in, open_regular, read_regular
 from policyfuzz.core.zip_files import DamagedZip, ZipReader
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 

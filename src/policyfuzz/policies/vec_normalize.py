@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.core.paths import absolute_path, is_file
+from policyfuzz.core.files import absolute_path, is_file
 from policyfuzz.policies.sb3_file import MOST_PARAMETER_BYTES, unpickled
 from policyfuzz.policies.uri import read_model
 

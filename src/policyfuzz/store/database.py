@@ -153,9 +153,10 @@ def is_being_written(folder: Path) -> bool:
     """True if another process runs the campaign in `folder`."""
     from filelock import FileLock, Timeout  # readers of a finished campaign do without
 
-    if (folder / LOCK_NAME).is_symlink():
+    path = folder / LOCK_NAME
+    if path.is_symlink() or not path.is_file():  # a reader makes no lock, and opens no pipe
         return False
-    lock = FileLock(folder / LOCK_NAME)
+    lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
     except Timeout:

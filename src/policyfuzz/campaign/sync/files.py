@@ -14,7 +14,6 @@ import io
 import json
 import os
 import re
-import stat
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyFuzzError
+from policyfuzz.core.files import read_regular
 from policyfuzz.core.inputs import is_storable
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.store.database import MOST_DIMENSIONS
@@ -308,29 +308,13 @@ def _is_finite(value: Any) -> bool:
 
 
 def _read(path: Path, most_bytes: int) -> bytes:
-    """The content of the regular file at `path`, a link to one included.
-
-    Nothing else is opened: a pipe may never answer, and a device may never end. The size is checked before
-    anything is read; some files grow, and some have no size.
-    """
-    _check_regular(path, path.stat(), most_bytes)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    """The content of the regular file at `path`; raises OSError where another try may help."""
     try:
-        _check_regular(path, os.fstat(descriptor), most_bytes)  # it may be another file by now
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(most_bytes + 1) or b""
-    finally:
-        os.close(descriptor)
-    if len(data) > most_bytes:
-        raise DamagedFile(f"{path.name} has more than {most_bytes:,} bytes")
-    return data
-
-
-def _check_regular(path: Path, status: os.stat_result, most_bytes: int) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise DamagedFile(f"{path.name} is a folder, a pipe or a device, expected a file")
-    if status.st_size > most_bytes:
-        raise DamagedFile(f"{path.name} has {status.st_size:,} bytes, expected {most_bytes:,} at most")
+        return read_regular(path, most_bytes)
+    except PolicyFuzzError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
+        raise DamagedFile(error.message.replace(str(path), path.name)) from error
 
 
 def _write(path: Path, data: bytes, is_lasting: bool = True) -> None:

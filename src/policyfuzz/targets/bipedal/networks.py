@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.core.regular_files import is_regular
+from policyfuzz.core.files import is_file
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
 from policyfuzz.policies.uri import read_model
 
@@ -43,7 +43,7 @@ def shipped_network() -> MlpBank:
 
 def network_in(path: Path) -> MlpBank:
     """The network in an .npz of this package or a .json of the public kind."""
-    if not is_regular(path):
+    if not is_file(path):
         raise PolicyError(f"no file {str(path)!r} with a network", hint=_FORMATS)
     bank = _read_json(path) if path.suffix == ".json" else read_npz(path)
     return bank.check_shape(path.name, 1, OBSERVED, (MOTORS,), "is this a policy for BipedalWalker?")

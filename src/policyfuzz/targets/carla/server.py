@@ -9,7 +9,7 @@ from typing import Any
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import PolicyFuzzError, UsageError, unknown_name
-from policyfuzz.core.paths import absolute_path
+from policyfuzz.core.files import absolute_path
 from policyfuzz.core.target import choice, joined, number
 
 #: Ports are two bytes; CARLA also takes the two that follow its own.

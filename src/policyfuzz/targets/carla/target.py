@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.code_files import find_code
 from policyfuzz.core.errors import PolicyError, UsageError
+from policyfuzz.core.files import absolute_path
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.oracle import Below
-from policyfuzz.core.paths import absolute_path
 from policyfuzz.core.target import Target
 from policyfuzz.policies.loaded import LoadedPolicy
 from policyfuzz.policies.mlp import MlpBank, read_npz

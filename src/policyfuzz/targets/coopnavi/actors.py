@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
-from policyfuzz.core.regular_files import is_regular
+from policyfuzz.core.files import is_file
 from policyfuzz.policies.mlp import MlpBank, bank_of, plain_arrays, read_npz, shipped
 from policyfuzz.policies.uri import read_model
 from policyfuzz.targets.coopnavi.physics import ACTIONS, AGENTS, OBSERVED
@@ -62,7 +62,7 @@ def shipped_actors() -> MlpBank:
 
 def actors_in(path: Path) -> MlpBank:
     """The three actors in an .npz file: in the format of the shipped ones, or in the public MADDPG layout."""
-    if not is_regular(path):
+    if not is_file(path):
         raise PolicyError(
             f"no file {str(path)!r} with actors", hint="--policy coopnavi:FILE.npz wants an .npz file"
         )

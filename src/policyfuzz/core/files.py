@@ -1,4 +1,4 @@
-"""Files that strangers may have made: opened only if they are regular, read only up to a size."""
+"""Files that users name and strangers make: any path may be nonsense, and only regular files are opened."""
 
 import os
 import stat
@@ -8,12 +8,32 @@ from typing import BinaryIO
 from policyfuzz.core.errors import PolicyFuzzError, UsageError
 
 
-def is_regular(path: Path) -> bool:
-    """True if there is a regular file at `path`; False for names that no file can have."""
+def absolute_path(text: str | Path, failure: type[PolicyFuzzError] = UsageError) -> Path:
+    """The absolute path that `text` means in the current folder; ~ is the home of a user."""
+    try:
+        return Path(text).expanduser().absolute()
+    except RuntimeError as error:  # no such user, or one without a home
+        raise failure(f"cannot find the home folder in {str(text)!r}", "write the whole path") from error
+    except OSError as error:
+        raise failure(
+            f"cannot find {str(text)!r}: the current folder is gone", "change the folder"
+        ) from error
+
+
+def is_file(path: Path) -> bool:
+    """True for a regular file; False for names that no file can have, and in folders that cannot be read."""
     try:
         return path.is_file()
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # ValueError: a NUL in the name
         return False
+
+
+def names_in(folder: Path) -> list[str]:
+    """Sorted names of what lies in `folder`; none if it cannot be read."""
+    try:
+        return sorted(item.name for item in folder.iterdir())
+    except (OSError, ValueError):  # ValueError: a NUL in its name
+        return []
 
 
 def read_regular(path: Path, most_bytes: int, failure: type[PolicyFuzzError] = UsageError) -> bytes:

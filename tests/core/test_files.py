@@ -3,7 +3,7 @@ import os
 import pytest
 
 from policyfuzz.core.errors import PolicyError, UsageError
-from policyfuzz.core.regular_files import is_regular, read_regular
+from policyfuzz.core.files import is_file, read_regular
 
 
 def test_content_of_a_file_and_of_a_link_to_it_is_read(tmp_path):
@@ -46,11 +46,11 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path, kind, message):
         path.symlink_to(kind)
     with pytest.raises(UsageError, match=message):
         read_regular(path, 1000)
-    assert not is_regular(path)
+    assert not is_file(path)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a" * 5000])
 def test_names_that_no_file_can_have_are_refused(tmp_path, name):
-    assert not is_regular(tmp_path / name)
+    assert not is_file(tmp_path / name)
     with pytest.raises(UsageError, match="cannot be opened"):
         read_regular(tmp_path / name, 1000)
