@@ -90,8 +90,8 @@ def test_memory_does_not_grow_with_the_campaign(few, many, tmp_path, monkeypatch
 
     small = peak(lambda: looked_at(few))
     large = peak(lambda: looked_at(many))
-    # eight times the rows; a list of them would take megabytes
-    assert large < 1.3 * small + 200_000
+    # eight times the rows, which would take many megabytes; a page is held while the next one is read
+    assert large < 2 * small + 500_000
 
 
 def test_records_are_read_when_they_are_asked_for(few, many):
