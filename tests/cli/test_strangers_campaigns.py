@@ -78,10 +78,13 @@ def test_replay_runs_no_code_that_only_the_file_names(loud_cli, plant, target):
     code, out, err = loud_cli("replay", folder, 1, "--no-picture")
     assert (code, out) == (2, "")
     named = target.partition(":command=")[0].partition(":env.")[0].rpartition("=")[2]
-    assert named.removeprefix("gym:").removeprefix("pettingzoo:") in err
+    named = named.removeprefix("gym:").removeprefix("pettingzoo:")
+    assert named in err
     assert "--trust" in err
     assert not has_run()
-    assert "--trust" in loud_cli("show", folder)[1]
+    shown = loud_cli("show", folder)[1]
+    assert "--trust" in shown
+    assert f"runs code: {named!r}" in shown
     assert not has_run()
     loud_cli("replay", folder, 1, "--trust", "--no-picture")
     assert has_run()

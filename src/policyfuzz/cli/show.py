@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from policyfuzz.cli.console import format_seconds, json_text, print_json, results
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, as_json
-from policyfuzz.cli.summary import findings_table, input_lines, replay_command
+from policyfuzz.cli.summary import findings_table, input_lines, replay_lines
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
 
@@ -101,7 +101,9 @@ def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, is_jso
             console.print(findings_table(campaign, page))
             first, shown = first or page[0], shown + len(page)
         if first:
-            console.print(f"replay one:  {replay_command(campaign, first.id)}", style="bold")
+            console.print(
+                *replay_lines(campaign, first.id, "replay one:"), sep="\n", style="bold", soft_wrap=True
+            )
         else:
             console.print("no more findings" if part.skip and total else "no findings yet")
     part.print_rest(shown, total, "findings" if show_all else "distinct findings", is_json)
@@ -137,7 +139,7 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
     if error:
         when = "when it was run again, " if error.purpose == "confirm" else ""
         lines += [f"  error      {when}{error.kind} at step {error.step}", *error.text.splitlines()]
-    lines.append(f"replay it:  {replay_command(campaign, finding.id)}")
+    lines += replay_lines(campaign, finding.id, "replay it:")
     echo("\n".join(lines))
 
 
@@ -167,7 +169,7 @@ def _show_error(campaign: CampaignReader, failed: FailedEpisode, is_json: bool) 
         *input_lines(campaign, failed.input),
         f"  case seed          {failed.case_seed}",
         *failed.text.splitlines(),
-        f"run it again:  {replay_command(campaign, failed.id)} --error",
+        *replay_lines(campaign, failed.id, "run it again:", " --error"),
     ]
     echo("\n".join(lines))
 

@@ -87,7 +87,9 @@ def print_summary(
     if distinct:
         console.print()
         console.print(findings_table(campaign, distinct))
-        console.print(f"replay one:  {replay_command(campaign, distinct[0].id)}", style="bold")
+        console.print(
+            *replay_lines(campaign, distinct[0].id, "replay one:"), sep="\n", style="bold", soft_wrap=True
+        )
         if progress.findings > len(distinct):
             console.print(f"see all:     policyfuzz show {campaign.folder} --all")
 
@@ -100,12 +102,17 @@ def value_text(dimension: Mapping[str, Any], value: float, number_format: str = 
     return f"{value:.0f}" if dimension["kind"] in ("integer", "seed") else format(float(value), number_format)
 
 
-def replay_command(campaign: CampaignReader, number: int) -> str:
-    """The command that replays finding `number`."""
+def replay_lines(campaign: CampaignReader, number: int, label: str, options: str = "") -> list[str]:
+    """The command that replays finding `number`, and the code that its --trust would run.
+
+    A stranger may have named that code, so nobody should paste the one without having seen the other.
+    """
     from policyfuzz.targets.trust import named_code
 
-    trust = " --trust" if named_code(campaign.config.target, campaign.config.policy) else ""
-    return f"policyfuzz replay {shlex.quote(str(campaign.folder))} {number}{trust}"
+    code = named_code(campaign.config.target, campaign.config.policy)
+    trust = " --trust" if code else ""
+    command = f"policyfuzz replay {shlex.quote(str(campaign.folder))} {number}{trust}{options}"
+    return [f"{label:<11}  {command}", *(f"{'':<13}runs code: {one}" for one in code)]
 
 
 def input_lines(campaign: CampaignReader, row: NDArray[np.float64]) -> list[str]:
