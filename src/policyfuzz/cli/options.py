@@ -97,6 +97,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         policies: tuple[str, ...],
         oracle: str | None,
         inputs: tuple[str, ...],
+        bounds: str | None,
         horizon: int | None,
         trust: bool,
         **rest: Any,
@@ -107,6 +108,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         given = {
             "oracle": oracle,
             "input": ";".join(inputs),
+            "bounds": bounds,
             "horizon": "" if horizon is None else str(horizon),
         }
         options |= {name: value for name, value in given.items() if value}
@@ -131,6 +133,12 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             metavar="TEXT",
             multiple=True,
             help="What is varied: NAME=LOW..HIGH, NAME=VALUE, seed, or a .toml or .py file.",
+        ),
+        click.option(
+            "--bounds",
+            metavar="own|wide|FACTOR",
+            help="Bounds of the input: what the environment's own reset draws, as wide as makes sense, or"
+            " FACTOR times its own; --input wins.  [default: by the kind of environment]",
         ),
         click.option("--horizon", type=int, help="Maximum number of steps of an episode."),
         trust,
