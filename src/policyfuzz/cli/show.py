@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from policyfuzz.cli.console import format_seconds, print_json, results
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, replay_command
+from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
 
@@ -69,6 +70,7 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         f"  return     {finding.episode_return:.6g}",
         f"  found      after {finding.execution:,} episodes, {format_seconds(finding.seconds)}",
         f"  origin     {origin}",
+        *([f"  outside    {outside}"] if (outside := outside_text(campaign, finding.input)) else []),
         "  input",
         *input_lines(campaign, finding.input),
     ]
@@ -120,6 +122,7 @@ def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any
         "seconds": finding.seconds,
         "origin": finding.origin,
         "input": _input_values(campaign, finding.input),
+        "outside_own_reset": excesses(campaign, finding.input),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from policyfuzz.core.errors import CampaignError
+from policyfuzz.report.outside import own_crashes_of
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
@@ -45,7 +46,10 @@ def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None
         "time_split": progress.time_split,
         "samples": progress.samples,
         "sample_crashes": progress.sample_crashes,
-        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
+        "failure_probability": asdict(
+            FailureProbability.of_campaigns([progress], campaign.is_solvability_tested)
+        ),
+        "own_reset": own_crashes_of(campaign),
         "corpus": progress.corpus,
         "stop_reason": stop_reason,
         "campaign": str(campaign.folder),

@@ -50,6 +50,11 @@ class CampaignReader:
             except (KeyError, TypeError, ValueError) as error:
                 raise CampaignError(f"the configuration in {self.folder} cannot be read: {error}") from error
 
+    @property
+    def is_solvability_tested(self) -> bool:
+        """True where the target had a test of which inputs are solvable."""
+        return self.about.get("solvability") == "tested"
+
     def count(self, table: str) -> int:
         """How many rows `table` has."""
         with self._reading():
