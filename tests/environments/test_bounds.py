@@ -17,6 +17,7 @@ from policyfuzz.core.own_reset import OwnRange, OwnReset  # noqa: E402
 from policyfuzz.core.target import Runner  # noqa: E402
 from policyfuzz.environments.bounds import RESETS, bounded, learn_own_reset  # noqa: E402
 from policyfuzz.environments.find_start import read_changes, unchanged_start  # noqa: E402
+from policyfuzz.environments.gymnasium import Environment  # noqa: E402
 
 POLICIES = Path(__file__).parent / "gym_policies.py"
 STEADY = f"py:{POLICIES}:steady"
@@ -38,7 +39,7 @@ def made(name):
     package = KNOWN.get(name)
     if package:
         pytest.importorskip(package)
-    return gymnasium.make(name, disable_env_checker=True).unwrapped
+    return Environment(name)().unwrapped
 
 
 def start_of(env, text="", bounds=None):
