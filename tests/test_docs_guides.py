@@ -61,7 +61,7 @@ def test_gymnasium_guide_runs_as_it_stands(tmp_path):
         result = python(tmp_path, "-m", "policyfuzz", *line)
         assert result.returncode in (0, 1), f"{line}: {result.stderr}"
     check = python(tmp_path, "-m", "policyfuzz", *commands("gymnasium.md")[0], "--episodes", "20")
-    assert blocks("gymnasium.md", "text")[0].splitlines()[1:] == check.stdout.splitlines()[1:8]
+    assert blocks("gymnasium.md", "text")[0].splitlines()[1:] == check.stdout.splitlines()[1:9]
     shipped = python(tmp_path, "-c", blocks("gymnasium.md", "python")[1])
     assert "findings" in shipped.stdout, shipped.stderr
 

@@ -50,7 +50,7 @@ def _ripple(dimensions: int) -> Entry:
 
 def _shipped(label: str, environment: str, episodes: int) -> Entry:
     policy = resources.files("policyfuzz.models").joinpath(label, "networks.npz")
-    return Entry(label, f"gym:{environment}", episodes, f"npz:{policy}", _VERY_SLOW_PEERS)
+    return Entry(label, f"gym:{environment}:bounds=wide", episodes, f"npz:{policy}", _VERY_SLOW_PEERS)
 
 
 _PUBLIC = "acasxu-public"

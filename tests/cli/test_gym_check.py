@@ -164,7 +164,7 @@ class Start:
     ("target", "policy", "name", "verdict"),
     [
         (f"gym:{ENVIRONMENTS}:Deaf", BRAVE, "start", (0, "warning")),  # seldom
-        (f"gym:{ENVIRONMENTS}:HeavyCartPole:horizon=30", STEADY, "x", (3, "unhealthy")),
+        (f"gym:{ENVIRONMENTS}:HeavyCartPole:horizon=30,bounds=wide", STEADY, "x", (3, "unhealthy")),
         (f"{CARTPOLE},input=start.py", STEADY, "place", (3, "unhealthy")),
     ],
     ids=["options", "state", "file"],
@@ -238,3 +238,45 @@ def test_quantile_needs_episodes_that_can_be_run(cli):
     code, _, err = cli("check", target, "--policy", BRAVE, "--oracle", "return<q5%")
     assert code == 3
     assert "no episode from the environment's own reset could be run" in err
+
+
+def test_crashes_from_the_own_reset_and_within_the_bounds_are_side_by_side(check, cli):
+    _, notes, said = check(CARTPOLE, STEADY, "--bounds", "own")
+    assert said["crash rate"]["message"] == (
+        "crashes: 0 of 50 from the environment's own reset, 0 of 20 within the bounds"
+    )
+    assert said["crash rate"]["counts"]["episodes"] == 50
+    assert "valid and solvable" not in json.dumps(said)  # nobody has tested it
+    assert any(note.startswith("bounds: what the environment's own reset draws") for note in notes)
+    code, out, _ = cli("check", CARTPOLE, "--policy", STEADY, "--episodes", 5)
+    assert code == 0
+    assert "input x: real, -0.15 to 0.15 m (own reset: -0.05 to 0.05)" in out
+
+
+def test_policy_that_fails_more_often_than_not_is_unhealthy(check, tmp_path):
+    (tmp_path / "falls.py").write_text("def act(observation):\n    return 1\n")
+    code, _, said = check("gym:CartPole-v1", "py:falls.py:act")
+    assert (code, said["crash rate"]["level"]) == (3, "unhealthy")
+    assert "crashes: 50 of 50 from the environment's own reset" in said["crash rate"]["message"]
+
+
+@pytest.mark.slow
+def test_campaign_says_how_far_its_findings_lie_outside(cli):
+    target = ("gym:CartPole-v1:horizon=60", "--policy", STEADY, "--bounds", "wide", "--oracle", "return<60")
+    code, out, _ = cli("fuzz", *target, "--max-execs", 400, "-o", "mine", "--ui", "none")
+    assert code == 1
+    assert "0 of 50 from the environment's own reset" in out
+    assert "valid and solvable" not in out
+    assert "outside of" in out
+    _, out, _ = cli("show", "mine", "--json")
+    findings = json.loads(out)
+    assert findings
+    for finding in findings:
+        for name, by in finding["outside_own_reset"].items():
+            assert abs(finding["input"][name]) - abs(by) == pytest.approx(0.05, abs=0.001)
+    _, out, _ = cli("show", "mine", findings[0]["finding"])
+    assert "own reset: -0.05 to 0.05" in out
+    code, _, _ = cli("replay", "mine", findings[0]["finding"])
+    assert code == 1
+    _, out, _ = cli("status", "mine", "--json")
+    assert json.loads(out)["own_reset"] == {"crashes": 0, "episodes": 50}

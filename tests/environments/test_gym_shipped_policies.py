@@ -18,7 +18,7 @@ def target_of(name, environment):
     if name == "lunarlander":
         pytest.importorskip("Box2D", reason="needs the extra box2d")
     file = shipped(f"{name}/networks.npz")
-    return load_target(f"gym:{environment}", policy=f"npz:{file}"), file
+    return load_target(f"gym:{environment}:bounds=wide", policy=f"npz:{file}"), file
 
 
 def episodes_of(target, count):

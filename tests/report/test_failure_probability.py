@@ -107,5 +107,7 @@ def test_nothing_is_known_without_a_draw():
     ],
 )
 def test_text_says_of_what_and_from_how_many(crashes, draws, text, brief):
-    estimate = FailureProbability.of(crashes, draws)
+    estimate = FailureProbability.of(crashes, draws, of_solvable=True)
     assert (str(estimate), estimate.brief) == (text, brief)
+    untested = FailureProbability.of(crashes, draws)
+    assert str(untested) == text.replace("valid, solvable", "valid")

@@ -49,7 +49,13 @@ def fuzz(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("target", "words", "file", "old", "new"),
     [
-        ("gym:cart.py:Cart", ("--input", "theta=-0.2..0.2"), "cart.py", "pass", "gravity = 20.0"),
+        (
+            "gym:cart.py:Cart",
+            ("--input", "theta=-0.2..0.2", "--bounds", "wide"),
+            "cart.py",
+            "pass",
+            "gravity = 20.0",
+        ),
         ("gym:CartPole-v1", ("--input", "push.py"), "push.py", "values[0]", "values[0] / 1"),
     ],
 )

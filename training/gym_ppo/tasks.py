@@ -32,8 +32,8 @@ class Task:
 
     @property
     def target(self) -> str:
-        """What the fuzzer calls it."""
-        return f"gym:{self.environment_id}"
+        """What the fuzzer calls it: starts are drawn from its wide bounds."""
+        return f"gym:{self.environment_id}:bounds=wide"
 
     @property
     def rounds(self) -> int:

@@ -39,6 +39,7 @@ def check(
     *,
     oracle: str | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
+    bounds: str | float | None = None,
     horizon: int | None = None,
     options: Mapping[str, str] | None = None,
     trust: bool = False,
@@ -53,7 +54,14 @@ def check(
     if episodes is not None and episodes < 1:
         raise UsageError(f"episodes is {episodes}, expected at least 1")
     subject = as_target(
-        target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
+        target,
+        policy,
+        oracle=oracle,
+        input=input,
+        bounds=bounds,
+        horizon=horizon,
+        options=options,
+        trust=trust,
     )
     return Diagnoses(check_target(subject, episodes, seed))
 

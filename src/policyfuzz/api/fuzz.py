@@ -27,6 +27,7 @@ def fuzz(
     *,
     oracle: str | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
+    bounds: str | float | None = None,
     horizon: int | None = None,
     options: Mapping[str, str] | None = None,
     trust: bool = False,
@@ -54,9 +55,9 @@ def fuzz(
     components: int | None = None,
     radius: float | None = None,
 ) -> Result:
-    """Search for valid, solvable inputs of `target` that make its `policy` crash.
+    """Search for valid inputs of `target`, solvable ones if it tests that, that make its `policy` crash.
 
-    See `as_target` for what `target`, `policy`, `oracle`, `input`, `horizon`, `options` and `trust` may be.
+    See `as_target` for what the arguments up to `trust` may be.
     Without a limit (`max_time`, `max_execs`, `max_findings`) the campaign runs until you interrupt it, which
     returns what it has found.
 
@@ -83,6 +84,7 @@ def fuzz(
         policy,
         oracle=oracle,
         input=input,
+        bounds=bounds,
         horizon=horizon,
         options=options,
         trust=trust,

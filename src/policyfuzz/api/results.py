@@ -16,6 +16,7 @@ from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.target import Target
+from policyfuzz.report.outside import excesses
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
 from policyfuzz.store.database import picture_file
@@ -203,8 +204,8 @@ class Result:
 
     @property
     def failure_probability(self) -> FailureProbability:
-        """How likely a random input that is valid and solvable fails, with its 95 % interval."""
-        return FailureProbability.of_campaigns([self.progress])
+        """How likely a random input fails that is valid, and solvable where the target tests that."""
+        return FailureProbability.of_campaigns([self.progress], self._campaign.is_solvability_tested)
 
     @property
     def stop_reason(self) -> str | None:
@@ -241,6 +242,13 @@ class Result:
         if self.target is None:
             return Replayed.of(replay(self._campaign, found, trust=self.trust), self.folder)
         return Replayed.of(replay_on(self.target, found), self.folder)
+
+    def outside_own_reset(self, finding: int) -> dict[str, float] | None:
+        """Dimension to how far the finding lies outside of what the environment's own reset draws.
+
+        The farthest comes first; nothing is inside. None where that is not known.
+        """
+        return excesses(self._campaign, self._campaign.finding(finding).input)
 
     def _findings(self, status: str | None, where: str = "1") -> Records[Finding]:
         """The findings of this `status`, None for all, for which `where` holds."""

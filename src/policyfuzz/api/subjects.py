@@ -22,6 +22,7 @@ def as_target(
     *,
     oracle: str | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
+    bounds: str | float | None = None,
     horizon: int | None = None,
     options: Mapping[str, str] | None = None,
     trust: bool = False,
@@ -34,14 +35,19 @@ def as_target(
     that makes an environment or a target. `policy` is a URI, a model of stable-baselines3, a function of one
     observation or of a batch, or an object with `predict`, or with `begin` and `act`; agents of a PettingZoo
     environment share it. `oracle`, `input` and `horizon` are as on the command line; `input` may be bounds
-    and values by name too. Further `options` are those behind the name of a target: {"fresh": "yes"}.
-    `make_runner` runs the few episodes from which a default oracle is chosen; an `executor` with workers also
-    loads what is given by name in a process of its own.
+    and values by name too. `bounds` is "own", "wide" or a factor. Further `options` are those behind the name
+    of a target: {"fresh": "yes"}. `make_runner` runs the few episodes from which a default oracle is chosen;
+    an `executor` with workers also loads what is given by name in a process of its own.
     """
     if horizon is not None and horizon < 1:
         raise UsageError(f"horizon is {horizon}, expected 1 or more")
     policy = os.fspath(policy) if isinstance(policy, os.PathLike) else policy
-    given = {"oracle": _oracle_text(oracle), "input": _input_text(input), "horizon": str(horizon or "")}
+    given = {
+        "oracle": _oracle_text(oracle),
+        "input": _input_text(input),
+        "bounds": "" if bounds is None else str(bounds),
+        "horizon": str(horizon or ""),
+    }
     options = {**(options or {}), **{name: value for name, value in given.items() if value}}
     if isinstance(target, str):
         return _named(target, policy, options, trust, make_runner, executor or ExecutorChoice())

@@ -1,5 +1,6 @@
 """The campaign loop: ask, run, tell, store; once round per batch."""
 
+import json
 import math
 import time
 from collections import deque
@@ -192,6 +193,8 @@ class Campaign:
         cases = self._fuzzer.ask(room)
         nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
         diagnoses = examine(self.target, nominal, self.make_runner)
+        for own in (one.counts for one in diagnoses if one.counts):
+            self.store.note("own_crashes", json.dumps(dict(own)))
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
         self._tracker.count_replays(nominal.replayed)

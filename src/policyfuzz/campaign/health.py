@@ -22,9 +22,11 @@ MIN_FIRST_EPISODES = 20
 _CHECKED_EPISODES, _CHECK_SECONDS = 1000, 20.0
 #: Crash rate of random inputs above which the oracle says nothing about the policy, if so many were run.
 _UNHEALTHY_CRASH_RATE, _MIN_FOR_CRASH_RATE = 0.95, 10
+#: The same above which crashing is what the policy usually does within the bounds.
+_WEAK_CRASH_RATE = 0.5
 #: Share of episodes that cannot be run above which a campaign makes no sense.
 _UNHEALTHY_ERROR_SHARE = 0.5
-#: Share of valid and solvable draws below which the search wastes most of its time.
+#: Share of good draws below which the search wastes most of its time.
 _LOW_VALID_RATE = 0.05
 #: Episodes per second below which a user should know what to expect.
 _SLOW_RATE = 1.0
@@ -85,7 +87,7 @@ def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) 
     diagnoses = [
         _errors(nominal.executions),
         _deterministic(nominal.executions, nominal.replayed),
-        _draws(nominal.valid_rate),
+        _draws(nominal.valid_rate, "valid" if target.solvable is None else "valid and solvable"),
         _speed(len(nominal.executions), nominal.seconds),
     ]
     if len(sound):
@@ -97,6 +99,12 @@ def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) 
 def is_unhealthy(diagnoses: list[Diagnosis]) -> bool:
     """True if a diagnosis forbids the search."""
     return any(diagnosis.level is Level.UNHEALTHY for diagnosis in diagnoses)
+
+
+def verdict(diagnoses: list[Diagnosis]) -> Level:
+    """The word for all of `diagnoses`: good, weak or unhealthy. Warnings are no reason not to search."""
+    levels = {one.level for one in diagnoses}
+    return next((level for level in (Level.UNHEALTHY, Level.WEAK) if level in levels), Level.GOOD)
 
 
 def _errors(executions: Executions) -> Diagnosis:
@@ -186,7 +194,15 @@ def _oracle(executions: Executions) -> Diagnosis:
             "oracle",
             Level.UNHEALTHY,
             f"{rate:.1%} of {count} random episodes crash",
-            "the policy does not do its task (wrong weights? missing normalisation?) or the oracle is wrong",
+            "the policy does not do its task (wrong weights? missing normalisation?), the oracle is wrong, or"
+            " the bounds are too wide",
+        )
+    if rate > _WEAK_CRASH_RATE and count >= _MIN_FOR_CRASH_RATE:
+        return Diagnosis(
+            "oracle",
+            Level.WEAK,
+            f"{rate:.1%} of {count} random episodes crash: a finding is no more than one of them",
+            "choose narrower bounds (of an environment: --bounds own, or a smaller factor), or train it on",
         )
     if rate == 0:
         rare = ": crashes are rare" if count >= MIN_FIRST_EPISODES else ""
@@ -208,13 +224,13 @@ def _return_varies(executions: Executions) -> Diagnosis:
     )
 
 
-def _draws(valid_rate: float) -> Diagnosis:
+def _draws(valid_rate: float, good: str) -> Diagnosis:
     if valid_rate >= _LOW_VALID_RATE:
-        return Diagnosis("inputs", Level.GOOD, f"{valid_rate:.1%} of drawn inputs are valid and solvable")
+        return Diagnosis("inputs", Level.GOOD, f"{valid_rate:.1%} of drawn inputs are {good}")
     return Diagnosis(
         "inputs",
         Level.WARNING,
-        f"only {valid_rate:.2%} of drawn inputs are valid and solvable",
+        f"only {valid_rate:.2%} of drawn inputs are {good}",
         "narrow the dimensions to where the constraint can hold",
     )
 

@@ -129,7 +129,17 @@ def _start(target: Target, policy: str | None, folder: Path, options: CampaignOp
     defaults = CampaignConfig(
         target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
     )
-    return CampaignWriter.create(folder, _config(defaults, target, policy, options), target.inputs)
+    config = _config(defaults, target, policy, options)
+    return CampaignWriter.create(folder, config, target.inputs, _about(target))
+
+
+def _about(target: Target) -> dict[str, str]:
+    """What readers of a campaign may want to know about `target`, which they do not load."""
+    own = target.own_reset
+    return {
+        "solvability": "not tested" if target.solvable is None else "tested",
+        **({} if own is None else {"own_reset": own.to_json()}),
+    }
 
 
 def _resume(target: Target, policy: str | None, folder: Path, options: CampaignOptions) -> CampaignWriter:

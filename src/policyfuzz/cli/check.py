@@ -12,7 +12,8 @@ from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
 from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.core.inputs import InputSpace
+    from policyfuzz.core.inputs import Dimension, InputSpace
+    from policyfuzz.core.own_reset import OwnReset
     from policyfuzz.core.target import Diagnosis, Target
     from policyfuzz.execution.executor import ExecutorChoice
 
@@ -46,7 +47,7 @@ def command(
 
     The same check runs at the start of every campaign.
     """
-    from policyfuzz.campaign.health import check_target, is_unhealthy
+    from policyfuzz.campaign.health import check_target, is_unhealthy, verdict
     from policyfuzz.cli.console import print_json, progress_bar
 
     if (episodes is not None and episodes < 1) or seed < 0:
@@ -68,18 +69,24 @@ def command(
     with verdict_stands():
         if is_json:
             report = [dataclasses.asdict(diagnosis) for diagnosis in diagnoses]
-            values = {"target": loaded.name, "healthy": is_healthy, "notes": list(loaded.notes)}
+            values = {
+                "target": loaded.name,
+                "healthy": is_healthy,
+                "verdict": verdict(diagnoses),
+                "notes": list(loaded.notes),
+                "own_reset": loaded.own_reset and dataclasses.asdict(loaded.own_reset),
+            }
             print_json(values | {"diagnoses": report})
         else:
-            _print(loaded, diagnoses)
+            _print(loaded, diagnoses, verdict(diagnoses))
     return 0 if is_healthy else 3
 
 
-def _print(loaded: "Target", diagnoses: list["Diagnosis"]) -> None:
+def _print(loaded: "Target", diagnoses: list["Diagnosis"], verdict: str) -> None:
     echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
     for note in loaded.notes:
         echo(f"  {note}")
-    for names, what in _input_lines(loaded.inputs):
+    for names, what in _input_lines(loaded.inputs, loaded.own_reset):
         echo(f"  input {names}: {what}")
     echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
     echo(f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}")
@@ -87,17 +94,18 @@ def _print(loaded: "Target", diagnoses: list["Diagnosis"]) -> None:
         echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
         if diagnosis.hint:
             echo(f"{'':<9}   hint: {diagnosis.hint}")
+    echo(f"verdict: {verdict}")
 
 
-def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:
-    """Names and ranges of the inputs, those of one range together."""
+def _input_lines(space: "InputSpace", own: "OwnReset | None") -> list[tuple[str, str]]:
+    """Names and ranges of the inputs, and what the own reset draws; those of one range together."""
     alike: dict[str, list[str]] = {}
     for dimension in space.dimensions:
         if isinstance(options := getattr(dimension, "options", None), tuple):
             bounds = " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))
         else:
             bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
-        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip()
+        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip() + _own_range(dimension, own)
         alike.setdefault(what, []).append(dimension.name)
     return [
         (
@@ -106,6 +114,12 @@ def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:
         )
         for what, names in alike.items()
     ]
+
+
+def _own_range(dimension: "Dimension", own: "OwnReset | None") -> str:
+    """What the own reset draws of `dimension`."""
+    known = None if own is None or dimension.kind in ("seed", "choice") else own.ranges.get(dimension.name)
+    return "" if known is None else f" (own reset: {known.text})"
 
 
 def _conformance(

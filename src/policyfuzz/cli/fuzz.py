@@ -85,7 +85,7 @@ def command(
     force: bool,
     **chosen: Any,
 ) -> int:
-    """Search for valid, solvable inputs of TARGET that make its policy crash.
+    """Search for valid inputs of TARGET (solvable ones, if it has a test of that) that make its policy crash.
 
     TARGET is a name from `policyfuzz targets`, gym:ENVIRONMENT, pettingzoo:MODULE, or module:function or
     FILE.py:function of your own.

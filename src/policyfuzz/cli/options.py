@@ -110,6 +110,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         policies: tuple[str, ...],
         oracle: str | None,
         inputs: tuple[str, ...],
+        bounds: str | None,
         horizon: int | None,
         trust: bool,
         **rest: Any,
@@ -120,6 +121,7 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
         given = {
             "oracle": None if oracle is None else not_blank("--oracle", oracle),
             "input": all_of("--input", inputs),
+            "bounds": None if bounds is None else not_blank("--bounds", bounds),
             "horizon": None if horizon is None else str(horizon),
         }
         options |= {name: value for name, value in given.items() if value is not None}
@@ -144,6 +146,12 @@ def asks_for_target(command: Callable[..., int]) -> Callable[..., int]:
             metavar="TEXT",
             multiple=True,
             help="What is varied: NAME=LOW..HIGH, NAME=VALUE, seed, or a .toml or .py file.",
+        ),
+        click.option(
+            "--bounds",
+            metavar="own|wide|FACTOR",
+            help="Bounds of the input: what the environment's own reset draws, as wide as makes sense, or"
+            " FACTOR times its own; --input wins.  [default: by the kind of environment]",
         ),
         click.option("--horizon", type=int, help="Maximum number of steps of an episode."),
         trust,

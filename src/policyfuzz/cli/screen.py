@@ -29,7 +29,7 @@ _PLAIN_INTERVAL_SECONDS = 5.0
 _REDRAW_SECONDS = 0.25
 #: Seconds over which the current speed is taken.
 _SPEED_WINDOW_SECONDS = 5.0
-_STYLES = {Level.GOOD: "green", Level.WARNING: "yellow", Level.UNHEALTHY: "bold red"}
+_STYLES = {Level.GOOD: "green", Level.WARNING: "yellow", Level.WEAK: "yellow", Level.UNHEALTHY: "bold red"}
 _ACTIVITY_STYLES = {
     "simulate": "green",
     "validate": "cyan",

@@ -15,6 +15,7 @@ from policyfuzz.cli.console import format_seconds, json_text, print_json, result
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, replay_lines
+from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
 
@@ -133,6 +134,7 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         f"  return     {finding.episode_return:.6g}",
         f"  found      after {finding.execution:,} episodes, {format_seconds(finding.seconds)}",
         f"  origin     {origin}",
+        *([f"  outside    {outside}"] if (outside := outside_text(campaign, finding.input)) else []),
         "  input",
         *input_lines(campaign, finding.input),
     ]
@@ -188,6 +190,7 @@ def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any
         "seconds": finding.seconds,
         "origin": finding.origin,
         "input": _input_values(campaign, finding.input),
+        "outside_own_reset": excesses(campaign, finding.input),
     }
 
 

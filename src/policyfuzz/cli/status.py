@@ -203,6 +203,6 @@ def _instance_values(one: Instance, folder: Path) -> dict[str, Any]:
         "hangs": progress.hangs,
         "simulator_crashes": progress.simulator_crashes,
         "imports": progress.imports,
-        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
+        "failure_probability": asdict(FailureProbability.of_campaigns([progress], one.is_solvability_tested)),
         "seconds_since_finding": one.seconds_since_finding,
     }

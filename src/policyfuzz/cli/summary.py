@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.cli.console import format_rate, format_seconds
+from policyfuzz.report.outside import outside_text, own_crashes_of, own_range_text, own_reset_of
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
@@ -23,14 +24,14 @@ _SHOWN = 8
 _LONGEST_CELL = 80
 
 
-def crash_rates(progress: Progress) -> dict[str, str]:
+def crash_rates(progress: Progress, of_solvable: bool) -> dict[str, str]:
     """Crash rate of the search, and the failure probability by its random draws, each under its label."""
     rows = {}
     if progress.mutants:
         rows["crash rate"] = f"search {progress.mutant_crash_rate:.3%} of {progress.mutants:,}"
     if progress.samples:
         left_out = " (errors left out)" if progress.failures else ""
-        rows["failure probability"] = f"{FailureProbability.of_campaigns([progress])}{left_out}"
+        rows["failure probability"] = f"{FailureProbability.of_campaigns([progress], of_solvable)}{left_out}"
     return rows
 
 
@@ -77,9 +78,17 @@ def print_summary(
         where = f": policyfuzz show {campaign.folder} --errors" if progress.batch else ""
         grid.add_row("errors", f"{failures_text(progress)}{where}")
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
-    for label, line in crash_rates(progress).items():
+    is_tested = campaign.is_solvability_tested
+    if (own := own_crashes_of(campaign)) is not None:
+        grid.add_row(
+            "crashes",
+            f"{own['crashes']:,} of {own['episodes']:,} from the environment's own reset,"
+            f" {progress.sample_crashes:,} of {progress.samples:,} random draws within the bounds",
+        )
+    for label, line in crash_rates(progress, is_tested).items():
         grid.add_row(label, line)
-    grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
+    good = "valid and solvable" if is_tested else "valid"
+    grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were {good}")
     grid.add_row("campaign", str(campaign.folder))
     console.print(grid)
     # no more than there are, or the whole table would be searched for another one
@@ -117,10 +126,12 @@ def replay_lines(campaign: CampaignReader, number: int, label: str, options: str
 
 def input_lines(campaign: CampaignReader, row: NDArray[np.float64]) -> list[str]:
     """One input (d,) for a reader, a line for each of its values."""
-    return [
-        f"    {dimension['name']:<18} {value_text(dimension, value)} {dimension['unit']}".rstrip()
-        for dimension, value in zip(campaign.dimensions, row.tolist(), strict=True)
-    ]
+    lines = []
+    for dimension, value in zip(campaign.dimensions, row.tolist(), strict=True):
+        line = f"    {dimension['name']:<18} {value_text(dimension, value)} {dimension['unit']}".rstrip()
+        own = own_range_text(campaign, str(dimension["name"]), value)
+        lines.append(f"{line}  ({own})" if own else line)
+    return lines
 
 
 def findings_table(campaign: CampaignReader, findings: list[Finding]) -> RenderableType:
@@ -133,6 +144,9 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
         unit = f"\n[{dimension['unit']}]" if dimension["unit"] else ""
         name = dimension["name"][:_LONGEST_CELL]
         table.add_column(Text(f"{name}{unit[:_LONGEST_CELL]}"), justify="right")
+    is_own_known = own_reset_of(campaign) is not None
+    if is_own_known:
+        table.add_column(Text("outside of\nown reset"))
     for finding in findings:
         mark = "" if finding.status == CONFIRMED else f" ({finding.status})"
         values = [value_text(*pair, ".6g") for pair in zip(shown, finding.input, strict=False)]
@@ -142,6 +156,7 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
             str(finding.crash_step),
             f"{finding.episode_return:.4g}",
             *values,
+            *([Text(outside_text(campaign, finding.input))] if is_own_known else []),
         )
     if len(campaign.dimensions) > len(shown):
         hidden = len(campaign.dimensions) - len(shown)

@@ -204,7 +204,7 @@ def interrupted_campaign_ends_the_same(subject: Subject) -> None:
 
 
 def findings_are_valid_and_replay(subject: Subject) -> str | None:
-    """Findings are valid, solvable, and crash again alone, exactly as recorded."""
+    """Findings are valid, solvable where that is tested, and crash again alone, exactly as recorded."""
     target = subject.target
     for finding in subject.campaign.findings:
         row = finding.input[None]

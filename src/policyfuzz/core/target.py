@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +15,7 @@ from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.interfaces import Policy, Simulator
 from policyfuzz.core.oracle import Oracle
+from policyfuzz.core.own_reset import OwnReset
 from policyfuzz.core.rollout import Observer, SimulatorRaised, not_run, rollout
 
 #: Runs an episode for each row of inputs (n, d) with case seeds (n,).
@@ -39,6 +40,7 @@ class Target:
     code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
     #: (n, d) -> (n,) True where a perfect policy would not crash; None if that is not known.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
+    own_reset: OwnReset | None = None  #: what the environment's own reset draws; None if it has none
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
@@ -112,6 +114,7 @@ class Level(StrEnum):
 
     GOOD = "good"
     WARNING = "warning"
+    WEAK = "weak"  #: the policy fails anyway, so findings say little about it
     UNHEALTHY = "unhealthy"  #: the search would have no meaning
 
 
@@ -123,6 +126,7 @@ class Diagnosis:
     level: Level
     message: str
     hint: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)  #: the same for programs
 
 
 #: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.

@@ -12,8 +12,9 @@ from policyfuzz.core.errors import PolicyError, UnhealthyTarget
 from policyfuzz.core.files import absolute_path
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target, choice, joined, number
+from policyfuzz.environments.bounds import BoundedStart
 from policyfuzz.environments.find_start import read_changes
-from policyfuzz.environments.nominal import NominalChecks, NominalRun
+from policyfuzz.environments.nominal import EPISODES, EPISODES_AT_RANDOM, NominalChecks, NominalRun
 from policyfuzz.environments.simulator import GymSimulator, RenderedGymSimulator
 from policyfuzz.environments.starts import SeedStart, Start
 from policyfuzz.oracles import language
@@ -37,7 +38,7 @@ class EnvironmentSource:
     name: str  #: of the target, without options
     make: MakeEnv
     make_for_film: MakeEnv | None  #: they draw themselves, which may cost time; None if they cannot
-    start: Start
+    bounded: BoundedStart
     limit: int | None  #: steps after which an episode ends by itself, None if unknown
     random_policy: Callable[[], Policy]
     film_steps_per_second: int
@@ -64,17 +65,23 @@ def build_target(
     """
     # the factories use local names, so that workers get nothing else of the source; an error that names what
     # cannot be sent to workers shows these names
-    start, horizon = source.start, LIMITLESS if source.limit is None else source.limit
+    start, horizon = source.bounded.start, LIMITLESS if source.limit is None else source.limit
     simulator, film_simulator = source.simulator, source.film_simulator
     settings = {**simulator_settings(options), **source.settings}
 
-    def nominal_run(make_policy: Callable[[], Policy]) -> NominalRun:
+    def nominal_run(make_policy: Callable[[], Policy], count: int) -> NominalRun:
         keys = nominal_keys(options, start)
         make_env = source.with_info(source.make, keys)
-        return NominalRun(lambda: simulator(make_env, SeedStart(), keys, **settings), make_policy, horizon)
+        watched = settings | {"watches_space": "out_of_space" in options.get("oracle", "")}
+        return NominalRun(
+            lambda: simulator(make_env, SeedStart(), keys, **watched), make_policy, horizon, count
+        )
 
-    nominal = nominal_run(policy.make)
-    oracle, reason = chosen_oracle(options.get("oracle"), start, lambda: nominal(make_runner))
+    nominal = nominal_run(policy.make, EPISODES)
+    at_random = nominal_run(source.random_policy, EPISODES_AT_RANDOM)
+    oracle, reason = chosen_oracle(
+        options.get("oracle"), start, lambda: nominal(make_runner), lambda: at_random(make_runner)
+    )
     info_keys = language.info_keys(oracle)
     settings |= oracle_settings(oracle, source.limit)
     make_env = source.with_info(source.make, info_keys)
@@ -94,11 +101,13 @@ def build_target(
         policy_sha256=policy.sha256,
         code_sha256=code_digest(own_files(source.place, options)),
         solvable=getattr(start, "solvable", None),
+        own_reset=source.bounded.own_reset,
         samples=SAMPLES,
         film_steps_per_second=source.film_steps_per_second,
         notes=(
             *source.first_notes,
             f"input: {start.label}",
+            source.bounded.note,
             f"oracle: {oracle}, {reason}",
             *source.notes,
             *(f"policy: {note}" for note in policy.notes),
@@ -110,7 +119,7 @@ def build_target(
         policy=policy,
         nominal=nominal,
         random_policy=source.random_policy,
-        at_random=nominal_run(source.random_policy),
+        at_random=at_random,
         info_keys=info_keys,
         has_other_horizon="horizon" in options,
     )
@@ -153,7 +162,12 @@ def literal(text: str) -> Any:
         return text
 
 
-def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalEpisodes]) -> tuple[str, str]:
+def chosen_oracle(
+    text: str | None,
+    start: Start,
+    nominal: Callable[[], NominalEpisodes],
+    at_random: Callable[[], NominalEpisodes],
+) -> tuple[str, str]:
     """What counts as a crash, and why."""
     if text is not None:
 
@@ -163,7 +177,7 @@ def chosen_oracle(text: str | None, start: Start, nominal: Callable[[], NominalE
         return language.resolved(text, quantile), "as you asked"
     if start.oracle is not None:
         return start.oracle, "what goes wrong in this kind of environment"
-    chosen = default_oracle(_runnable(nominal()))
+    chosen = default_oracle(_runnable(nominal()), lambda: at_random().returns)
     return chosen.text, chosen.reason
 
 

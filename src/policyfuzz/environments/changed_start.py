@@ -63,6 +63,12 @@ class ChangedStart:
         return self.original.oracle
 
     @property
+    def fixed_values(self) -> dict[str, float]:
+        """The values of the dimensions that are fixed."""
+        pairs = zip(self.original.inputs.names, self.template.tolist(), strict=True)
+        return {name: value for name, value in pairs if not np.isnan(value)}
+
+    @property
     def inputs(self) -> InputSpace:
         original = self.original.inputs
         return InputSpace(

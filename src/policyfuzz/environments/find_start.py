@@ -71,11 +71,16 @@ _UNCHANGED = InputChanges()
 
 def find_start(env: Any, changes: InputChanges = _UNCHANGED) -> Start:
     """The best way to start `env`, or the one that `changes` name, with their bounds and values."""
+    return changed(*unchanged_start(env, changes))
+
+
+def unchanged_start(env: Any, changes: InputChanges = _UNCHANGED) -> tuple[Start, dict[str, Change]]:
+    """As `find_start`, with all dimensions as they are, and the changes that are still to be made."""
     base = env.unwrapped
     if changes.python_file is not None:
-        return start_from_file(changes.python_file, base)
+        return start_from_file(changes.python_file, base), {}
     if changes.way == "options" and declared_options(base) is None:
-        return _undeclared_options(base, changes)
+        return _undeclared_options(base, changes), {}
     with blamed_on(f"environment {type(base).__name__}"):
         start = _start(base, changes.way)
     if start.way == "seed" and set(changes.of_dimensions) - {"seed"}:
@@ -84,7 +89,7 @@ def find_start(env: Any, changes: InputChanges = _UNCHANGED) -> Start:
             f"it has no {', '.join(sorted(set(changes.of_dimensions) - {'seed'}))} to change",
             'if its reset takes them as options: "options;NAME=LOW..HIGH", or way = "options" in TOML',
         )
-    return changed(start, changes.of_dimensions) if changes.of_dimensions else start
+    return start, changes.of_dimensions
 
 
 def read_changes(text: str) -> InputChanges:
@@ -100,9 +105,10 @@ def read_changes(text: str) -> InputChanges:
 def _start(base: Any, way: str | None) -> Start:
     if way == "state":
         return _state(base)
-    family = _family_start(base) if way is None else None
-    options = declared_options(base) if way != "seed" and family is None else None
-    return family or options or SeedStart()
+    family = _family_start(base) if way in (None, "seed") else None
+    if way == "seed":  # which is no reason to look for other crashes
+        return SeedStart(None if family is None else family.oracle)
+    return family or declared_options(base) or SeedStart()
 
 
 def _state(base: Any) -> Start:

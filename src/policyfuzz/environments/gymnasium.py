@@ -20,6 +20,7 @@ from policyfuzz.core.errors import (
 )
 from policyfuzz.core.extras import install_hint
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
+from policyfuzz.environments.bounds import bounded
 from policyfuzz.environments.build import (
     EnvironmentSource,
     MakeEnv,
@@ -30,11 +31,11 @@ from policyfuzz.environments.build import (
     policy_for,
     wrappers_of,
 )
-from policyfuzz.environments.find_start import find_start, read_changes
+from policyfuzz.environments.find_start import read_changes, unchanged_start
 from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.policies.loaded import Spaces
 
-_OPTIONS = ("oracle", "input", "horizon", "env.", "wrap", "fresh", "infinite", "render", "patience")
+_OPTIONS = ("oracle", "input", "bounds", "horizon", "env.", "wrap", "fresh", "infinite", "render", "patience")
 
 #: First part of an environment's name to the package that registers it when it is imported, and our extra.
 _REGISTERED_BY = {
@@ -78,11 +79,13 @@ def gym_target(
     for space in ("observation_space", "action_space"):
         if getattr(env, space, None) is None:
             raise UsageError(f"{name} has no {space}", "an environment declares both of its spaces")
+    changes = read_changes(options.get("input", ""))
+    start = bounded(*unchanged_start(env, changes), env.unwrapped, changes, options.get("bounds"))
     source = EnvironmentSource(
         name=name,
         make=make,
         make_for_film=_made_for_film(make, env, options),
-        start=find_start(env, read_changes(options.get("input", ""))),
+        bounded=start,
         limit=_limit(env),
         random_policy=partial(RandomActions, env.action_space),
         film_steps_per_second=frames_per_second(env),

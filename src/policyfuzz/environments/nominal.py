@@ -11,7 +11,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame, Policy, Simulator
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Target
 from policyfuzz.environments.starts import SeedStart
-from policyfuzz.oracles import NONE, Trajectories, Verdicts
+from policyfuzz.oracles import NONE, Oracle, Trajectories, Verdicts
 from policyfuzz.oracles.defaults import NominalEpisodes
 from policyfuzz.policies.loaded import LoadedPolicy
 
@@ -19,20 +19,35 @@ from policyfuzz.policies.loaded import LoadedPolicy
 EPISODES = 50
 #: Stands for a signal that is missing, since a state must not be NaN.
 _MISSING = -np.inf
-#: How far below the recorded return, as a share of it and in standard errors, is too far for chance.
-_TOO_FAR, _STANDARD_ERRORS = 0.5, 3.0
+#: Standard errors below the recorded return that are more than chance.
+_STANDARD_ERRORS = 3.0
+#: Share of what training had gained over random actions: with less the policy is weak, or broken.
+_WEAK_SHARE, _BROKEN_SHARE = 0.8, 0.5
+#: Crash rates from the environment's own reset. Up to the first one, a crash is an exception that is worth a
+#: search. From the second one on, the policy fails more often than not, and a finding is an ordinary episode.
+_WEAK_RATE, _UNHEALTHY_RATE = 0.05, 0.5
+#: Normal episodes whose return is shown.
+_SHOWN = 3
 #: Episodes with random actions that tell whether an oracle can fire at all.
 _RANDOM_EPISODES = 50
+#: Episodes from the own reset that tell what random actions earn: a median needs no more.
+EPISODES_AT_RANDOM = 10
 
 
 class NominalRun:
     """Runs episodes from the environment's own reset when they are first asked for, and remembers them."""
 
     def __init__(
-        self, make_simulator: Callable[[], Simulator], make_policy: Callable[[], Policy], horizon: int
+        self,
+        make_simulator: Callable[[], Simulator],
+        make_policy: Callable[[], Policy],
+        horizon: int,
+        count: int = EPISODES,
     ) -> None:
-        self._make_simulator, self._make_policy, self._horizon = make_simulator, make_policy, horizon
+        self._make_simulator, self._make_policy = make_simulator, make_policy
+        self._horizon, self._count = horizon, count
         self._episodes: NominalEpisodes | None = None
+        self._trajectories: Trajectories | None = None
 
     def __call__(self, make_runner: MakeRunner) -> NominalEpisodes:
         """The episodes, run by what `make_runner` gives unless they are known already.
@@ -42,6 +57,16 @@ class NominalRun:
         if self._episodes is None:
             self._episodes = self._run(make_runner)
         return self._episodes
+
+    def judged(self, oracle: Oracle, make_runner: MakeRunner) -> "JudgedEpisodes":
+        """What `oracle` says of the episodes."""
+        self(make_runner)
+        seen = self._trajectories
+        assert seen is not None
+        crashed = oracle.judge(seen).crashed
+        returns = np.where(seen.counted, seen.rewards, 0.0).sum(axis=1)
+        kept = seen.sound | crashed
+        return JudgedEpisodes(crashed[kept], returns[kept])
 
     def _run(self, make_runner: MakeRunner) -> NominalEpisodes:
         make_simulator = self._make_simulator
@@ -54,8 +79,9 @@ class NominalRun:
             _NeverFires(),
             self._horizon,
         )
-        seeds = np.arange(EPISODES, dtype=np.uint64)
+        seeds = np.arange(self._count, dtype=np.uint64)
         executions = make_runner(target)(seeds.astype(np.float64)[:, None], seeds)
+        self._trajectories = _trajectories(executions, names)
         sound = executions[executions.sound]
         seen = sound.states if len(sound) else np.empty((0, 1, len(names) + 1))
         last = seen[np.arange(len(sound)), sound.lengths - 1]
@@ -77,6 +103,25 @@ class NominalRun:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedEpisodes:
+    """n episodes from the environment's own reset, and which of them are crashes."""
+
+    crashed: NDArray[np.bool_]  #: (n,)
+    returns: NDArray[np.float64]  #: (n,)
+
+
+def _trajectories(executions: Executions, names: tuple[str, ...]) -> Trajectories:
+    """What the oracle sees of `executions` whose states are signals and reward."""
+    if executions.states.shape[2] != len(names) + 1:  # no episode could be run
+        nothing = np.zeros((len(executions), 1, len(names)))
+        lengths = np.ones(len(executions), np.int64)
+        return Trajectories(nothing, names, nothing[:, :, 0], lengths, executions.errors)
+    signals, rewards = executions.states[:, :, :-1], executions.states[:, :, -1]
+    signals = np.where(signals == _MISSING, np.nan, signals)
+    return Trajectories(signals, names, rewards, executions.lengths, executions.errors)
+
+
+@dataclass(frozen=True, slots=True)
 class NominalChecks:
     """Further checks of a target: what nominal episodes and random actions say about policy and oracle."""
 
@@ -91,7 +136,10 @@ class NominalChecks:
     def __call__(self, sound: Executions, make_runner: MakeRunner) -> list[Diagnosis]:
         """The diagnoses, given random episodes that could be run."""
         nominal = self.nominal(make_runner)
+        judged = self.nominal.judged(self.target.oracle, make_runner)
         diagnoses = [
+            _crash_rates(judged, sound),
+            _examples(judged, sound),
             _recorded_return(
                 self.policy.recorded_return,
                 nominal,
@@ -148,6 +196,46 @@ class _NeverFires:
         return Verdicts(none, none)
 
 
+def _crash_rates(judged: JudgedEpisodes, sound: Executions) -> Diagnosis:
+    """Crashes from the own reset and within the bounds, side by side.
+
+    A policy that fails from its own reset, but not within bounds that the user gave, is made for these.
+    """
+    crashes, episodes = int(np.count_nonzero(judged.crashed)), len(judged.crashed)
+    in_bounds, drawn = int(np.count_nonzero(sound.crashed)), len(sound)
+    counts = {"crashes": crashes, "episodes": episodes, "crashes_in_bounds": in_bounds, "draws": drawn}
+    said = (
+        f"crashes: {crashes} of {episodes} from the environment's own reset,"
+        f" {in_bounds} of {drawn} within the bounds"
+    )
+    rate = crashes / episodes if episodes else 0.0
+    if rate > _UNHEALTHY_RATE and in_bounds > _UNHEALTHY_RATE * drawn:
+        return Diagnosis(
+            "crash rate",
+            Level.UNHEALTHY,
+            f"{said}: the policy fails more often than not, and a finding would be an ordinary episode",
+            "train it first (wrong weights? missing normalisation?), or say what a crash is: --oracle",
+            counts,
+        )
+    if rate > _WEAK_RATE:
+        return Diagnosis(
+            "crash rate",
+            Level.WEAK,
+            f"{said}: the policy fails anyway",
+            "train it on; or fuzz it to compare its failures, not to show that there are some",
+            counts,
+        )
+    return Diagnosis("crash rate", Level.GOOD, said, counts=counts)
+
+
+def _examples(judged: JudgedEpisodes, sound: Executions) -> Diagnosis:
+    """Returns of a few normal episodes and of a failing one, so that the user sees what the oracle does."""
+    normal = ", ".join(f"{one:.4g}" for one in judged.returns[~judged.crashed][:_SHOWN]) or "none"
+    failing = [*sound.returns[sound.crashed], *judged.returns[judged.crashed]]
+    worst = f"the worst failing one {min(failing):.4g}" if failing else "no failing one was seen"
+    return Diagnosis("examples", Level.GOOD, f"returns of normal episodes: {normal}; {worst}")
+
+
 def _recorded_return(
     recorded: float | None,
     nominal: NominalEpisodes,
@@ -165,18 +253,21 @@ def _recorded_return(
         return Diagnosis("policy", Level.GOOD, f"{said}; its file records nothing to compare with")
     if has_other_horizon:
         return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} in training, with another horizon")
-    short = recorded - mean
-    if short > _TOO_FAR * max(abs(recorded), float(returns.std())) and short > _STANDARD_ERRORS * error:
-        # training samples actions, and the best ones alone may earn less: the policy need not be broken
-        is_broken = mean < (float(at_random().returns.mean()) + recorded) / 2
-        return Diagnosis(
-            "policy",
-            Level.UNHEALTHY if is_broken else Level.WARNING,
-            f"{said}, and {recorded:.4g} when it was trained",
-            "are VecNormalize statistics missing (sb3:FILE.zip?normalize=STATS.pkl), a wrapper"
-            " (gym:ENVIRONMENT:wrap=module:Class), or arguments of it (gym:ENVIRONMENT:env.NAME=VALUE)?",
-        )
-    return Diagnosis("policy", Level.GOOD, f"{said}; {recorded:.4g} when it was trained")
+    said = f"{said}; {recorded:.4g} when it was trained"
+    if recorded - mean <= max(_STANDARD_ERRORS * error, (1 - _WEAK_SHARE) * abs(recorded)):
+        return Diagnosis("policy", Level.GOOD, said)
+    # training samples actions, and the best ones alone may earn less: the policy need not be broken
+    chance = float(at_random().returns.mean())
+    share = (mean - chance) / (recorded - chance) if recorded > chance else 1.0
+    if share >= _WEAK_SHARE:
+        return Diagnosis("policy", Level.GOOD, said)
+    return Diagnosis(
+        "policy",
+        Level.UNHEALTHY if share < _BROKEN_SHARE else Level.WEAK,
+        f"{said}, and random actions {chance:.4g}: {max(share, 0.0):.0%} of what it had learnt is left",
+        "are VecNormalize statistics missing (sb3:FILE.zip?normalize=STATS.pkl), a wrapper"
+        " (gym:ENVIRONMENT:wrap=module:Class), or arguments of it (gym:ENVIRONMENT:env.NAME=VALUE)?",
+    )
 
 
 def _missing_keys(keys: tuple[str, ...], nominal: NominalEpisodes) -> list[Diagnosis]:

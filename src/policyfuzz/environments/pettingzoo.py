@@ -18,6 +18,7 @@ from policyfuzz.core.errors import (
     unknown_name,
 )
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Runner, Target, check_options, choice
+from policyfuzz.environments.bounds import bounded
 from policyfuzz.environments.build import (
     EnvironmentSource,
     MakeEnv,
@@ -27,14 +28,14 @@ from policyfuzz.environments.build import (
     horizon_of,
     wrappers_of,
 )
-from policyfuzz.environments.changed_start import changed
+from policyfuzz.environments.changed_start import Change, changed
 from policyfuzz.environments.families.particle_worlds import (
     COLLISIONS,
     CountsContacts,
     find_world_start,
     is_particle_world,
 )
-from policyfuzz.environments.find_start import InputChanges, find_start, read_changes
+from policyfuzz.environments.find_start import InputChanges, read_changes, unchanged_start
 from policyfuzz.environments.joint_policy import load_joint_policy, random_policy
 from policyfuzz.environments.parallel import (
     REWARDS,
@@ -45,7 +46,10 @@ from policyfuzz.environments.parallel import (
 from policyfuzz.environments.simulator import prepare_headless
 from policyfuzz.environments.starts import Start
 
-_OPTIONS = ("oracle", "input", "horizon", "env.", "reward", "wrap", "fresh", "infinite", "render", "patience")
+_OPTIONS = (
+    *("oracle", "input", "bounds", "horizon", "env.", "reward"),
+    *("wrap", "fresh", "infinite", "render", "patience"),
+)
 
 #: What makes an environment in the modules of PettingZoo.
 _FACTORY = "parallel_env"
@@ -72,12 +76,14 @@ def make_target(
     env = make()
     agents = Agents.of(env)
     reward = _reward(options, agents)
+    changes = read_changes(options.get("input", ""))
+    start = bounded(*_unchanged_parallel_start(env, changes), env.unwrapped, changes, options.get("bounds"))
     is_named = policy is None or isinstance(policy, str)
     source = EnvironmentSource(
         name=f"pettingzoo:{plain.name}" if is_named else f"{IN_MEMORY}:{environment}",
         make=make,
         make_for_film=for_film,
-        start=find_parallel_start(env, read_changes(options.get("input", ""))),
+        bounded=start,
         limit=horizon or _limit(env),
         random_policy=lambda: random_policy(agents),
         film_steps_per_second=frames_per_second(env),
@@ -156,10 +162,15 @@ def _with_contacts(make: MakeEnv, info_keys: Sequence[str]) -> MakeEnv:
 
 def find_parallel_start(env: Any, changes: InputChanges) -> Start:
     """How to start `env`: particle worlds by their positions, all others as Gymnasium environments are."""
+    return changed(*_unchanged_parallel_start(env, changes))
+
+
+def _unchanged_parallel_start(env: Any, changes: InputChanges) -> tuple[Start, dict[str, Change]]:
+    """The same with all dimensions as they are, and the changes that are still to be made."""
     base = env.unwrapped
     is_by_state = changes.python_file is None and changes.way in (None, "state")
     world = find_world_start(base) if is_by_state else None
-    return find_start(base, changes) if world is None else changed(world, changes.of_dimensions)
+    return unchanged_start(base, changes) if world is None else (world, changes.of_dimensions)
 
 
 def _limit(env: Any) -> int | None:

@@ -36,7 +36,12 @@ Values = NDArray[np.float64]
 
 
 class Start(Protocol):
-    """One way to start an environment from a row of numbers."""
+    """One way to start an environment from a row of numbers.
+
+    A start may also have `measure(env, seed)`, which runs the environment's own reset and gives the input
+    (d,) that it amounts to, if `read` does not work without `begin`; `own_ranges`, name to lowest and highest
+    value that reset draws, if they need not be measured; and `usual_bounds`: see `bounds`.
+    """
 
     @property
     def way(self) -> str:
@@ -75,9 +80,10 @@ class Start(Protocol):
 class SeedStart:
     """Passes the input to `reset` as its seed; the seed of the case is not used."""
 
+    oracle: str | None = None  #: of the family, where the user prefers its seed
+
     way: ClassVar[str] = "seed"
     label: ClassVar[str] = "the seed of reset; a changed seed is a fresh draw, so mutation cannot climb"
-    oracle: ClassVar[str | None] = None
     inputs: ClassVar[InputSpace] = InputSpace((Seed("seed"),))
 
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
@@ -126,6 +132,11 @@ class OptionsStart:
         observation, info = reset(seed=seed, options=options)
         self._infos[env] = info
         return observation, info
+
+    def measure(self, env: Any, seed: int) -> NDArray[np.float64]:
+        """(d,) what the options amount to when none are given; NaN where it cannot be read."""
+        _, self._infos[env] = env.reset(seed=seed)
+        return self.read(env)
 
     def read(self, env: Any) -> NDArray[np.float64]:
         info = self._infos[env]
@@ -247,6 +258,13 @@ class UsersStart:
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         first: FirstObservation = self.written.begin(env, reset, values, seed)
         return first
+
+    def measure(self, env: Any, seed: int) -> NDArray[np.float64]:
+        """(d,) the input that a reset of the environment amounts to; raises where it cannot be read."""
+        if hasattr(self.written, "measure"):
+            return np.asarray(self.written.measure(env, seed), np.float64)
+        env.reset(seed=seed)
+        return self.read(env)
 
     def read(self, env: Any) -> NDArray[np.float64]:
         return np.asarray(self.written.read(env), np.float64)

@@ -1,7 +1,9 @@
 """What counts as a crash if the user does not say: chosen from how nominal episodes look."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +17,6 @@ SUCCESS_KEYS = ("is_success", "success")
 #: What this share of episodes does is usual, and anything else is not.
 _USUAL_SHARE = 0.8
 
-#: From this many episodes on, a quantile of one percent is more than the lowest of them.
-_ENOUGH_FOR_QUANTILE = 200
-
 #: From this many episodes on, a pattern in the returns is more than chance.
 _ENOUGH_FOR_PATTERN = 20
 
@@ -29,6 +28,10 @@ _PROPORTIONAL = -0.999
 
 #: Returns that differ by less than this share of themselves are equal but for rounding.
 _ROUNDING = 1e-9
+
+
+#: Gives the returns of episodes with random actions; they are run only where they matter.
+RandomReturns = Callable[[], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +59,20 @@ class DefaultOracle:
     reason: str
 
 
-def default_oracle(seen: NominalEpisodes) -> DefaultOracle:
-    """The oracle for an environment of which only these episodes are known."""
+def default_oracle(seen: NominalEpisodes, at_random: RandomReturns | None = None) -> DefaultOracle:
+    """The oracle for an environment of which only these episodes are known.
+
+    A failure is what the policy does not do from ordinary starts, with a margin. `at_random` tells how low a
+    return is when nothing is achieved; without it the margin comes from the spread of the returns alone.
+    """
     if len(seen) == 0 or not np.isfinite(seen.returns).all():
         raise UsageError(
             f"no oracle can be chosen from {len(seen)} episodes, expected one or more with finite returns",
             "say what counts as a crash, for example --oracle terminated",
         )
-    rules = (_success, _early_end, _no_reward, _two_groups, _never_done)
+    rules = (_success, partial(_early_end, at_random=at_random), _no_reward, _two_groups, _never_done)
     chosen = (rule(seen) for rule in rules)
-    return next(filter(None, chosen), None) or _low_return(seen)
+    return next(filter(None, chosen), None) or _low_return(seen, at_random)
 
 
 def _success(seen: NominalEpisodes) -> DefaultOracle | None:
@@ -81,7 +88,7 @@ def _success(seen: NominalEpisodes) -> DefaultOracle | None:
     return None
 
 
-def _early_end(seen: NominalEpisodes) -> DefaultOracle | None:
+def _early_end(seen: NominalEpisodes, at_random: RandomReturns | None) -> DefaultOracle | None:
     """Ended before the time limit, where most episodes reach it."""
     reached = int(np.count_nonzero(seen.truncated))
     if reached < _USUAL_SHARE * len(seen):
@@ -97,7 +104,7 @@ def _early_end(seen: NominalEpisodes) -> DefaultOracle | None:
             )
         return DefaultOracle("terminated", reason)
     # perhaps nothing ever ends an episode here, as in many tasks without falls or goals
-    low = _low_return(seen)
+    low = _low_return(seen, at_random)
     return DefaultOracle(
         f"terminated | {low.text}", f"{reason}; none was seen to end early, therefore also: {low.reason}"
     )
@@ -169,29 +176,37 @@ def _never_done(seen: NominalEpisodes) -> DefaultOracle | None:
     )
 
 
-def _low_return(seen: NominalEpisodes) -> DefaultOracle:
-    """Return clearly below what is usual.
+def _low_return(seen: NominalEpisodes, at_random: RandomReturns | None) -> DefaultOracle:
+    """Return far below what is usual: halfway from the lowest one to what random actions earn.
 
-    The margin below the quantile is there because one percent of perfectly nominal episodes is below it.
+    The lowest of some dozens of episodes is not the lowest of all, so a number right below it would call
+    normal episodes failures. Halfway down, most of what the policy achieves is lost.
     """
-    returns, median = seen.returns, float(np.median(seen.returns))
-    many = len(returns) >= _ENOUGH_FOR_QUANTILE
-    floor = float(np.quantile(returns, 0.01) if many else returns.min())
-    if median - floor <= _ROUNDING * abs(median):
+    floor, median = float(seen.returns.min()), float(np.median(seen.returns))
+    spread = median - floor
+    played = np.empty(0) if at_random is None else at_random()
+    played = played[np.isfinite(played)]
+    chance = float(np.median(played)) if len(played) else math.nan
+    gap = floor - chance
+    if gap > max(spread, _ROUNDING * abs(median)):  # False where it is not known
+        number = round_between(floor - 0.55 * gap, floor - 0.45 * gap)
+        return DefaultOracle(
+            f"return<{number_text(number)}",
+            f"the lowest of {len(seen)} nominal returns is {floor:.6g}, the median {median:.6g}, and random"
+            f" actions earn {chance:.6g}: a return below {number:.6g}, halfway between, is a crash",
+        )
+    if spread <= _ROUNDING * abs(median):
         return _below_equal_returns(seen, median)
-    margin = (median - floor) / 10
-    number = round_between(floor - 1.2 * margin, floor - 0.8 * margin)
-    below = int(np.count_nonzero(returns < number))
-    what = "one percent of nominal returns is below" if many else "the lowest nominal return is"
+    number = round_between(floor - 1.1 * spread, floor - 0.9 * spread)
     return DefaultOracle(
         f"return<{number_text(number)}",
-        f"{what} {floor:.6g}, the median {median:.6g}, and a tenth of their distance is left as a margin: "
-        f"a return below {number:.6g}, as {_of(below, seen)} have, is a crash",
+        f"the lowest of {len(seen)} nominal returns is {floor:.6g}, the median {median:.6g}, and their"
+        f" distance is left once more as a margin: a return below {number:.6g} is a crash",
     )
 
 
 def _below_equal_returns(seen: NominalEpisodes, usual: float) -> DefaultOracle:
-    number = round_between(usual - 0.012 * abs(usual), usual - 0.008 * abs(usual))
+    number = round_between(usual - 0.12 * abs(usual), usual - 0.08 * abs(usual))
     return DefaultOracle(
         f"return<{number_text(number)}",
         f"the usual return of {len(seen)} nominal episodes is {usual:.6g}, and next to none is lower: "

@@ -46,6 +46,7 @@ class Instance:
     #: (n, d) its distinct findings; None if there are too many to compare them with others
     distinct: NDArray[np.float64] | None = field(repr=False)
     host: str | None = None  #: machine that it runs on, if another one
+    is_solvability_tested: bool = False  #: False also if it is not known
 
     @property
     def own_findings(self) -> int:
@@ -161,7 +162,8 @@ def _failure_probability(instances: list[Instance]) -> FailureProbability | None
     # two with the same seed have samples in common: the one with more of them counts
     for one in sorted(instances, key=lambda one: one.progress.samples):
         by_seed[one.config.seed] = one.progress
-    return FailureProbability.of_campaigns(by_seed.values())
+    is_tested = all(one.is_solvability_tested for one in instances)
+    return FailureProbability.of_campaigns(by_seed.values(), is_tested)
 
 
 def _from_store(folder: Path) -> Instance:
@@ -184,6 +186,7 @@ def _from_store(folder: Path) -> Instance:
         stop_reason=None if is_running else reason,
         seconds_since_finding=max(progress.seconds - confirmed[0]["seconds"], 0.0) if confirmed else None,
         distinct=campaign.distinct_inputs(most=count) if count <= _MOST_COMPARED else None,
+        is_solvability_tested=campaign.is_solvability_tested,
     )
 
 
@@ -213,6 +216,7 @@ def _from_elsewhere(folder: Path) -> Instance | None:
         seconds_since_finding=None if last is None else max(progress.seconds - last, 0.0),
         distinct=_findings_in_sync_batches(folder, shown.batches, info.dimensions),
         host=info.host,
+        is_solvability_tested=progress.unsolvable > 0,
     )
 
 

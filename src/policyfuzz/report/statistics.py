@@ -1,7 +1,7 @@
 """How likely a random input fails, with its exact interval.
 
 Only the random stream of a campaign counts: inputs drawn from the target's own distribution until they are
-valid and solvable, whatever the search has found meanwhile.
+valid, and solvable where that is tested, whatever the search has found meanwhile.
 """
 
 import math
@@ -22,16 +22,17 @@ _DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class FailureProbability:
-    """Probability that a valid, solvable input fails, with its 95 % interval."""
+    """Probability that a valid input, or a solvable one where that is tested, fails; its 95 % interval."""
 
     probability: float  #: NaN before the first draw
     low: float
     high: float
     draws: int  #: random inputs whose episode could be run
     crashes: int  #: of these
+    of_solvable: bool = False  #: True where only inputs that passed a test of solvability were drawn
 
     @classmethod
-    def of(cls, crashes: int, draws: int) -> "FailureProbability":
+    def of(cls, crashes: int, draws: int, of_solvable: bool = False) -> "FailureProbability":
         """From independent `draws`, of which some were `crashes` (Clopper and Pearson, exact).
 
         Without a crash the upper end stays that of the interval: a one-sided bound, used in this case only,
@@ -43,13 +44,15 @@ class FailureProbability:
             high=_rate_with_tail(crashes + 1, draws, 1 - _TAIL) if crashes < draws else 1.0,
             draws=draws,
             crashes=crashes,
+            of_solvable=of_solvable,
         )
 
     @classmethod
-    def of_campaigns(cls, totals: Iterable[Progress]) -> "FailureProbability":
+    def of_campaigns(cls, totals: Iterable[Progress], of_solvable: bool = False) -> "FailureProbability":
         """From all random draws of campaigns on the same target, none of which have the same seed."""
         counts = [(one.sample_crashes, one.samples) for one in totals]
-        return cls.of(sum(crashes for crashes, _ in counts), sum(draws for _, draws in counts))
+        crashes, draws = sum(crashes for crashes, _ in counts), sum(draws for _, draws in counts)
+        return cls.of(crashes, draws, of_solvable)
 
     @property
     def brief(self) -> str:
@@ -63,7 +66,8 @@ class FailureProbability:
     def __str__(self) -> str:
         if not self.draws:
             return "not known: nothing was drawn at random"
-        inputs, draws = "of valid, solvable inputs", f"{self.draws:,} random draws"
+        inputs = "of valid, solvable inputs" if self.of_solvable else "of valid inputs"
+        draws = f"{self.draws:,} random draws"
         if not self.crashes:
             return f"at most {_percentage(self.high)} {inputs} (95 %): none of {draws} failed"
         interval = f"{_percentage(self.low)} to {_percentage(self.high)}"

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.report.outside import own_crashes_of
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.whole_file import whole_file
 from policyfuzz.store.reader import CampaignReader
@@ -48,7 +49,10 @@ def totals(campaign: CampaignReader, progress: Progress, stop_reason: str | None
         "time_split": progress.time_split,
         "samples": progress.samples,
         "sample_crashes": progress.sample_crashes,
-        "failure_probability": asdict(FailureProbability.of_campaigns([progress])),
+        "failure_probability": asdict(
+            FailureProbability.of_campaigns([progress], campaign.is_solvability_tested)
+        ),
+        "own_reset": own_crashes_of(campaign),
         "corpus": progress.corpus,
         "stop_reason": stop_reason,
         "campaign": str(campaign.folder),

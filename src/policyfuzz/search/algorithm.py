@@ -64,7 +64,8 @@ class Validator:
         while (missing := wanted - len(inputs)) > 0:
             if drawn_here > _PATIENCE * wanted:
                 raise UnhealthyTarget(
-                    f"of {drawn_here:,} drawn inputs only {len(inputs)} were valid and solvable",
+                    f"of {drawn_here:,} drawn inputs only {len(inputs)} were"
+                    f" {'valid' if self.solvable is None else 'valid and solvable'}",
                     hint="check the constraint, the bounds of the dimensions and the solvability test",
                 )
             rate = len(inputs) / drawn_here if drawn_here else 1.0

@@ -78,6 +78,11 @@ class CampaignReader:
             reason = error.message if isinstance(error, PolicyFuzzError) else str(error)
             raise CampaignError(f"the configuration in {self.folder} cannot be read: {reason}") from error
 
+    @property
+    def is_solvability_tested(self) -> bool:
+        """True where the target had a test of which inputs are solvable."""
+        return self.about.get("solvability") == "tested"
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """See the campaign as it is now, even if another process goes on writing it."""

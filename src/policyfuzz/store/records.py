@@ -38,7 +38,7 @@ _KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A valid, solvable input whose episode crashed."""
+    """A valid input, solvable where the target tests that, whose episode crashed."""
 
     id: Annotated[int, Column(_KEY, "from 1, in the order of discovery")]
     status: Annotated[str, Column(_TEXT, "`new`, `confirmed` or `flaky`")]
@@ -149,7 +149,7 @@ class Progress:
 
     @property
     def valid_rate(self) -> float:
-        """Share of drawn inputs that were valid and solvable."""
+        """Share of drawn inputs that were valid, and solvable where the target tests that."""
         return 1 - (self.invalid + self.unsolvable) / self.drawn if self.drawn else 1.0
 
     @property

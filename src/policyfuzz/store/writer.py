@@ -3,7 +3,7 @@
 import json
 import platform
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +22,7 @@ from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, row_of
 
 _VERSIONS_OF = ("policyfuzz", "numpy", "scipy", "numba")
+_NOTHING: Mapping[str, str] = {}
 
 
 class CampaignWriter(CampaignReader):
@@ -45,8 +46,10 @@ class CampaignWriter(CampaignReader):
             raise
 
     @classmethod
-    def create(cls, folder: Path, config: CampaignConfig, space: InputSpace) -> "CampaignWriter":
-        """Start a new campaign in `folder`, which must not hold one."""
+    def create(
+        cls, folder: Path, config: CampaignConfig, space: InputSpace, about: Mapping[str, str] = _NOTHING
+    ) -> "CampaignWriter":
+        """Start a new campaign in `folder`, which must not hold one; `about` it there is more to know."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -58,7 +61,7 @@ class CampaignWriter(CampaignReader):
                     f"{folder} already holds a campaign",
                     hint="continue it with --resume (resume=True in Python), or choose another folder",
                 )
-            _create(folder, config, space)
+            _create(folder, config, space, about)
         except BaseException:
             lock.release()
             raise
@@ -76,6 +79,12 @@ class CampaignWriter(CampaignReader):
             return
         with self._writing():
             self._connection.execute("DELETE FROM about WHERE name = 'stop_reason'")
+
+    def note(self, name: str, value: str) -> None:
+        """Keep a fact about the campaign that readers find in `about`."""
+        with self._writing():
+            self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+        self.about[name] = value
 
     def close(self) -> None:
         super().close()
@@ -169,7 +178,7 @@ def _options(dimension: Dimension) -> str | None:
     return json.dumps(dimension.options) if isinstance(dimension, Choice) else None
 
 
-def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
+def _create(folder: Path, config: CampaignConfig, space: InputSpace, about: Mapping[str, str]) -> None:
     if len(space.dimensions) > database.MOST_DIMENSIONS:
         raise CampaignError(
             f"the input has {len(space.dimensions)} dimensions, at most {database.MOST_DIMENSIONS} fit"
@@ -195,7 +204,12 @@ def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
             )
             connection.executemany(
                 "INSERT INTO about VALUES (?, ?)",
-                [("config", config.to_json()), ("instance", uuid4().hex), *_versions().items()],
+                [
+                    ("config", config.to_json()),
+                    ("instance", uuid4().hex),
+                    *_versions().items(),
+                    *about.items(),
+                ],
             )
     except sqlite3.Error as error:
         raise CampaignError(f"cannot write to {folder}: {error}", hint="is the disk full?") from error

@@ -118,6 +118,7 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         {
             "oracle": "what counts as a crash: terminated, return<100, info.collision (by environment)",
             "input": "bounds: theta=-0.1..0.1;x=0, seed, or a TOML or Python file (found out)",
+            "bounds": "own, wide or a factor of what the environment's own reset draws (by environment)",
             "horizon": "steps of an episode (the environment's own limit)",
             "env.NAME": "arguments of the environment: env.enable_wind=true",
             "wrap": "wrappers, the innermost first: module:Class;module:Class",
@@ -132,7 +133,8 @@ ADAPTERS: Mapping[str, BuiltIn] = {
         "pettingzoo:MODULE, any PettingZoo parallel environment: pettingzoo:mpe2.simple_spread_v3",
         {
             "reward": "sum, mean or min over the agents, or the name of one (sum)",
-            "oracle, input, horizon, env.NAME, wrap, fresh, infinite, render, patience": "as for gym:",
+            "oracle, input, bounds, horizon, env.NAME, wrap": "as for gym:",
+            "fresh, infinite, render, patience": "as for gym:",
         },
         extra="pettingzoo",
     ),

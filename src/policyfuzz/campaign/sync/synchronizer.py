@@ -179,7 +179,8 @@ class Synchronizer:
             batch = batch if with_seeds else batch[batch.findings > 0]
             is_good = _valid_and_solvable(self.target, batch.inputs)
             if not is_good.all():  # another version of the target or of policyfuzz
-                self._report(folder, "inputs that are not valid or solvable here are left out")
+                what = "not valid" if self.target.solvable is None else "not valid or solvable"
+                self._report(folder, f"inputs that are {what} here are left out")
             batch = batch[is_good]
             parts.append(batch[:most])
             left_out += max(len(batch) - most, 0)

@@ -72,6 +72,11 @@ class _ScriptedPush:
         return self._push if (low, high, size) == (-self._range, self._range, None) else drawn
 
 
+def _whole(inputs: InputSpace) -> dict[str, tuple[float, float]]:
+    """What a reset draws where the input is all that it can draw."""
+    return {side.name: (side.low, side.high) for side in inputs.dimensions}
+
+
 @dataclass(frozen=True, slots=True)
 class ObstacleStart:
     """Types of the first obstacles, as positions in OBSTACLES."""
@@ -82,6 +87,7 @@ class ObstacleStart:
     label = "types of the obstacles; their sizes, the gaps, the ground and the first push come from the seed"
     oracle = _FALL
     inputs = OBSTACLE_INPUTS
+    own_ranges = _whole(OBSTACLE_INPUTS)
 
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         obstacles: list[int] = values.astype(np.int64).tolist()
@@ -106,6 +112,11 @@ class PushStart:
     way = "state"
     label = "first push of the hull; the ground comes from the seed"
     oracle = _FALL
+
+    @property
+    def own_ranges(self) -> dict[str, tuple[float, float]]:
+        """The push is one of its own draws."""
+        return _whole(self.inputs)
 
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         self._asked[env] = values.copy()

@@ -26,6 +26,7 @@ class PhysicalState:
     inputs: InputSpace
     oracle: str | None
     observe: Callable[[Any], Any]  #: the observation as the environment computes it from its state
+    usual_bounds: str = "wide"
 
     way: ClassVar[str] = "state"
 
@@ -58,7 +59,8 @@ def _cart_pole(env: Any) -> PhysicalState:
         _around_zero("theta", theta, "rad"),
         _around_zero("theta_dot", _POLE_SPEED, "rad/s"),
     )
-    return PhysicalState("position and speed of cart and pole", InputSpace(dimensions), "terminated", _state)
+    label = "position and speed of cart and pole"
+    return PhysicalState(label, InputSpace(dimensions), "terminated", _state, usual_bounds="3")
 
 
 def _mountain_car(env: Any) -> PhysicalState:

@@ -43,9 +43,16 @@ class LanderStart:
     _asked: "WeakKeyDictionary[Any, tuple[Values, Values]]" = field(default_factory=WeakKeyDictionary)
 
     way = "state"
+    usual_bounds = "own"
     label = "first push, pose and terrain; engine dispersion and wind come from the seed"
     #: The environment takes 100 points for a crash or for leaving the field, and for nothing else.
     oracle = "reward<=-99.5 as crash"
+
+    @property
+    def own_ranges(self) -> dict[str, tuple[float, float]]:
+        """Push and terrain are its own draws; its pose never varies."""
+        own = {side.name: (side.low, side.high) for side in self.inputs.dimensions}
+        return own | dict.fromkeys(("x", "height", "angle"), (0.0, 0.0))
 
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         constants, own = self.constants, type(env)

@@ -95,6 +95,7 @@ class PoseStart:
     oracle: str | None
 
     way = "state"
+    usual_bounds = "5"
     label = "joint positions and velocities around the initial pose"
 
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:

@@ -1,6 +1,6 @@
 """Particle worlds (MPE): where their agents start, and which of them touch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
@@ -28,6 +28,7 @@ class WorldStart:
     entities: tuple[int, ...]  #: positions in world.entities of those that are moved
     label: str
     inputs: InputSpace
+    own_ranges: Mapping[str, tuple[float, float]]
 
     way: ClassVar[str] = "state"
     oracle: ClassVar[str | None] = None
@@ -67,8 +68,13 @@ def find_world_start(env: Any) -> WorldStart | None:
     )
     left = [name for place, name in enumerate(names) if place not in moved]
     label = "where agents and landmarks begin, at rest; all else, such as goals, comes from the seed"
+    ranges = {
+        f"{names[place]}.{axis}": (float(drawn[:, place, column].min()), float(drawn[:, place, column].max()))
+        for place in moved
+        for column, axis in enumerate("xy")
+    }
     label += f", and so does the place of {', '.join(left)}" if left else ""
-    return WorldStart(moved, label, InputSpace(dimensions, _apart(env.world, moved)))
+    return WorldStart(moved, label, InputSpace(dimensions, _apart(env.world, moved)), ranges)
 
 
 def is_particle_world(env: Any) -> bool:
