@@ -211,8 +211,18 @@ def test_an_excess_has_a_sign_and_a_little_slack():
     assert OwnReset.from_json(own.to_json()) == own
 
 
+def page(low: str, high: str = "1", unit: str = '"m"') -> str:
+    one = f'{{"low": {low}, "high": {high}, "unit": {unit}, "reach": 1}}'
+    return f'{{"ranges": {{"x": {one}}}, "fixed": {{}}, "resets": 1}}'
+
+
 @pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{}", '{"ranges": {"x": 3}, "fixed": {}, "resets": 1}', "1"]
+    "text",
+    [
+        *("", "null", "[]", "{}", "1", "[" * 100_000, '{"ranges": {"x": 3}, "fixed": {}, "resets": 1}'),
+        *(page('"low"'), page("NaN"), page("2"), page("-1e999"), page("-1e308", "1e308"), page("true")),
+        *(page("0", unit="7"), page("0").replace('"resets": 1', '"resets": 1e999')),
+    ],
 )
 def test_text_that_is_no_own_reset_says_nothing(text):
     assert OwnReset.from_json(text) is None

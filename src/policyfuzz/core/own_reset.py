@@ -8,6 +8,8 @@ from typing import Any
 
 #: Share of a range by which a value may exceed what was seen.
 _SLACK = 0.01
+#: A number beyond it is none of an environment, and the width of such a range would overflow.
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,26 @@ class OwnReset:
 
     @classmethod
     def from_json(cls, text: str) -> "OwnReset | None":
-        """What `to_json` wrote; None where `text` is something else."""
+        """What `to_json` wrote; None where `text` is something else, which a stranger may have written."""
         try:
             values: dict[str, Any] = json.loads(text)
-            ranges = {str(name): OwnRange(**one) for name, one in values["ranges"].items()}
-            fixed = {str(name): float(value) for name, value in values["fixed"].items()}
+            ranges = {str(name): _range_of(**one) for name, one in values["ranges"].items()}
+            fixed = {str(name): _finite(value) for name, value in values["fixed"].items()}
             return cls(ranges, fixed, int(values["resets"]))
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
             return None
+
+
+def _range_of(low: Any, high: Any, unit: Any, reach: Any) -> OwnRange:
+    if not isinstance(unit, str) or _finite(low) > _finite(high):
+        raise ValueError
+    return OwnRange(_finite(low), _finite(high), unit, abs(_finite(reach)))
+
+
+def _finite(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
+        raise ValueError
+    return float(value)
 
 
 def tidy(value: float, width: float) -> float:
@@ -101,5 +115,5 @@ def crash_counts(text: str | None) -> Iterator[int]:
     try:
         values = json.loads(text or "")
         yield from (int(values["crashes"]), int(values["episodes"]))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return

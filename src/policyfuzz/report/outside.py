@@ -1,6 +1,7 @@
 """How far the inputs of a campaign lie outside of what the environment's own reset draws."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,12 @@ from policyfuzz.store.reader import CampaignReader
 
 def own_reset_of(campaign: CampaignReader) -> OwnReset | None:
     """What the own reset draws; None where the campaign does not say."""
-    return OwnReset.from_json(campaign.about.get("own_reset", ""))
+    return _parsed(campaign.about.get("own_reset", ""))
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> OwnReset | None:
+    return OwnReset.from_json(text)
 
 
 def own_crashes_of(campaign: CampaignReader) -> dict[str, int] | None:
