@@ -330,6 +330,19 @@ def test_checks_compare_with_the_recorded_return_and_try_random_actions():
     assert (can_fire.name, can_fire.level) == ("oracle can fire", Level.WARNING)
 
 
+@pytest.mark.parametrize(
+    ("environment", "policy"),
+    [
+        (TAG, f"adversary={WAIT};agent={WAIT}"),  # one action space, unlike observations
+        ("pettingzoo:mpe2.simple_speaker_listener_v4", f"speaker={WAIT};listener={WAIT}"),  # both are unlike
+    ],
+)
+def test_random_actions_are_drawn_for_agents_of_unlike_spaces(environment, policy):
+    # no episode of so few steps crashes, so random actions are tried
+    *_, can_fire = run_further_checks(load_target(f"{environment}:oracle=return<-1000,horizon=4", policy))
+    assert can_fire.message.startswith("neither the policy nor random actions crash in 50 episodes")
+
+
 def further_checks(name, policy=SHARED):
     """The further checks of a target, by their names."""
     return {one.name: one for one in run_further_checks(load_target(name, policy))}

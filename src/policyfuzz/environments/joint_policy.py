@@ -90,15 +90,9 @@ def load_joint_policy(policy: Any, agents: Agents, trust: bool, reward: str) -> 
 
 
 def random_policy(agents: Agents) -> JointPolicy:
-    """Acts at random; agents with one action space draw from it in turn."""
-    columns: list[tuple[Any, list[int]]] = []
-    for column, space in enumerate(agents.action_spaces):
-        alike = next((found for known, found in columns if known == space), None)
-        if alike is None:
-            columns.append((space, [column]))
-        else:
-            alike.append(column)
-    return JointPolicy(agents, [(RandomActions(space), tuple(found)) for space, found in columns])
+    """Acts at random; agents with the same spaces draw from one of them in turn."""
+    kinds = _kinds(agents, range(len(agents)))
+    return JointPolicy(agents, [(RandomActions(spaces.action), tuple(found)) for spaces, found in kinds])
 
 
 def _named_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
@@ -163,14 +157,9 @@ def _group(name: str) -> str:
 
 def _common_spaces(agents: Agents, columns: Iterable[int]) -> Spaces:
     """The spaces of all agents at `columns`, which must be equal."""
-    kinds: list[tuple[Spaces, list[str]]] = []
-    for column in columns:
-        spaces = Spaces(agents.observation_spaces[column], agents.action_spaces[column])
-        alike = next((names for known, names in kinds if known == spaces), None)
-        if alike is None:
-            kinds.append((spaces, [agents.names[column]]))
-        else:
-            alike.append(agents.names[column])
+    kinds = [
+        (spaces, [agents.names[column] for column in found]) for spaces, found in _kinds(agents, columns)
+    ]
     if len(kinds) > 1:
         listed = "".join(
             f"\n  {', '.join(names)}: observations {spaces.observation}, actions {spaces.action}"
@@ -179,6 +168,19 @@ def _common_spaces(agents: Agents, columns: Iterable[int]) -> Spaces:
         each = " ".join(f"--policy {_short(names)}=URI" for _, names in kinds)
         raise PolicyError(f"one policy cannot act for agents with different spaces:{listed}", f"give {each}")
     return kinds[0][0]
+
+
+def _kinds(agents: Agents, columns: Iterable[int]) -> list[tuple[Spaces, list[int]]]:
+    """The agents at `columns` that have the same spaces, together with these."""
+    kinds: list[tuple[Spaces, list[int]]] = []
+    for column in columns:
+        spaces = Spaces(agents.observation_spaces[column], agents.action_spaces[column])
+        alike = next((found for known, found in kinds if known == spaces), None)
+        if alike is None:
+            kinds.append((spaces, [column]))
+        else:
+            alike.append(column)
+    return kinds
 
 
 def _short(names: list[str]) -> str:
