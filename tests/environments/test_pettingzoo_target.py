@@ -379,6 +379,25 @@ def test_a_function_of_this_process_is_shared_by_all_agents():
         as_target(TAG, policies.wait, oracle="terminated")
 
 
+def test_a_dictionary_gives_each_kind_of_agent_its_policy():
+    policies = load_file(POLICIES, "policy")
+    named = load_target(f"{TAG}:oracle=terminated,horizon=8", HUNT_AND_FLEE)
+    objects = {"adversary": policies.hunt, "agent_0": policies.flee}
+    given = as_target(TAG, objects, oracle="terminated", horizon=8)
+    mixed = as_target(
+        TAG, {"": policies.hunt, "agent": f"py:{POLICIES}:flee"}, oracle="terminated", horizon=8
+    )
+    inputs, seeds = episodes(named)
+    wanted = Runner(named)(inputs, seeds).states
+    for target in (given, mixed):
+        assert (target.policy_uri, target.name.partition(":")[0]) == (None, "python")
+        np.testing.assert_array_equal(Runner(target)(inputs, seeds).states, wanted)
+    uris = {"adversary": f"py:{POLICIES}:hunt", "agent": f"py:{POLICIES}:flee"}
+    assert as_target(TAG, uris, oracle="terminated", horizon=8).policy_uri == named.policy_uri
+    with pytest.raises(UsageError, match="did you mean 'adversary'"):
+        as_target(TAG, {**objects, "adversery": policies.hunt}, oracle="terminated")
+
+
 @pytest.mark.slow
 def test_a_target_file_with_a_policy_to_be_written_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -1,17 +1,23 @@
 """Checks a target from Python before it is fuzzed."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.health import check_target, is_unhealthy
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.target import Diagnosis
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.oracle import Oracle
+from policyfuzz.core.target import Diagnosis, Target
 
 
 class Diagnoses(list[Diagnosis]):
     """What a check found, good and bad; a table in notebooks."""
+
+    def __init__(self, found: Iterable[Diagnosis] = (), target: Target | None = None) -> None:
+        super().__init__(found)
+        self.target = target  #: that was checked
 
     @property
     def is_healthy(self) -> bool:
@@ -22,7 +28,7 @@ class Diagnoses(list[Diagnosis]):
         lines = [
             f"{one.level.upper():<9} {one.name}: {one.message}" + _hint(one, "\n            ") for one in self
         ]
-        return "\n".join(lines)
+        return "\n".join([*self._about(), *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -30,14 +36,18 @@ class Diagnoses(list[Diagnosis]):
             f'<td style="text-align:left">{html.escape(one.message)}{html.escape(_hint(one, " "))}</td></tr>'
             for one in self
         )
-        return f"<table><tbody>{rows}</tbody></table>"
+        about = "<br>".join(map(html.escape, self._about()))
+        return f"<p>{about}</p><table><tbody>{rows}</tbody></table>"
+
+    def _about(self) -> list[str]:
+        return [] if self.target is None else target_lines(self.target)
 
 
 def check(
     target: Any,
     policy: Any = None,
     *,
-    oracle: str | None = None,
+    oracle: str | Oracle | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
     horizon: int | None = None,
     options: Mapping[str, str] | None = None,
@@ -55,7 +65,37 @@ def check(
     subject = as_target(
         target, policy, oracle=oracle, input=input, horizon=horizon, options=options, trust=trust
     )
-    return Diagnoses(check_target(subject, episodes, seed))
+    return Diagnoses(check_target(subject, episodes, seed), subject)
+
+
+def target_lines(target: Target) -> list[str]:
+    """What is tested, what is varied and what counts as a crash, line by line."""
+    return [
+        f"{target.name}: policy {target.policy_name}, horizon {target.horizon} steps",
+        *(f"  {note}" for note in target.notes),
+        *(f"  input {names}: {what}" for names, what in _input_lines(target.inputs)),
+        f"  crash kinds: {', '.join(target.oracle.kinds)}",
+        f"  solvable inputs only: {'yes' if target.solvable else 'no, the target has no test of that'}",
+    ]
+
+
+def _input_lines(space: InputSpace) -> list[tuple[str, str]]:
+    """Names and ranges of the inputs, those of one range together."""
+    alike: dict[str, list[str]] = {}
+    for dimension in space.dimensions:
+        if isinstance(options := getattr(dimension, "options", None), tuple):
+            bounds = " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))
+        else:
+            bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
+        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip()
+        alike.setdefault(what, []).append(dimension.name)
+    return [
+        (
+            ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]} ({len(names)})",
+            what,
+        )
+        for what, names in alike.items()
+    ]
 
 
 def _hint(diagnosis: Diagnosis, before: str) -> str:

@@ -10,7 +10,6 @@ from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_w
 from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.core.inputs import InputSpace
     from policyfuzz.core.target import Diagnosis
     from policyfuzz.execution.executor import ExecutorChoice
 
@@ -44,6 +43,7 @@ def command(
 
     The same check runs at the start of every campaign.
     """
+    from policyfuzz.api.check import target_lines
     from policyfuzz.campaign.health import check_target, is_unhealthy
     from policyfuzz.cli.console import print_json, progress_bar
 
@@ -68,39 +68,13 @@ def command(
         values = {"target": loaded.name, "healthy": code == 0, "notes": list(loaded.notes)}
         print_json(values | {"diagnoses": report})
         return code
-    click.echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
-    for note in loaded.notes:
-        click.echo(f"  {note}")
-    for names, what in _input_lines(loaded.inputs):
-        click.echo(f"  input {names}: {what}")
-    click.echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
-    click.echo(
-        f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}"
-    )
+    for line in target_lines(loaded):
+        click.echo(line)
     for diagnosis in diagnoses:
         click.echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
         if diagnosis.hint:
             click.echo(f"{'':<9}   hint: {diagnosis.hint}")
     return code
-
-
-def _input_lines(space: "InputSpace") -> list[tuple[str, str]]:
-    """Names and ranges of the inputs, those of one range together."""
-    alike: dict[str, list[str]] = {}
-    for dimension in space.dimensions:
-        if isinstance(options := getattr(dimension, "options", None), tuple):
-            bounds = " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))
-        else:
-            bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
-        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip()
-        alike.setdefault(what, []).append(dimension.name)
-    return [
-        (
-            ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]} ({len(names)})",
-            what,
-        )
-        for what, names in alike.items()
-    ]
 
 
 def _conformance(
