@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
-from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, Pace, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
@@ -32,6 +32,9 @@ from policyfuzz.store.writer import CampaignWriter
 
 #: Seconds, or share of the time limit, that episodes in flight get after the limit.
 _GRACE_SECONDS, _GRACE_SHARE = 2.0, 0.05
+#: Shares of the time limit: for the first batch, for all first samples, and for any batch, if episodes are
+#: so slow that these would take longer.
+_FIRST_BATCH_SHARE, _SAMPLING_SHARE, _BATCH_SHARE = 1 / 8, 1 / 4, 1 / 8
 #: Seconds without a worker after which the user hears of it.
 _WAITING_SECONDS = 10.0
 
@@ -149,7 +152,7 @@ class Campaign:
 
     def _next_batch(self, reason: StopReason | None) -> Cases | None:
         """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
-        size, executed = self.store.config.batch_size, self.progress.executions
+        size, executed = self._batch_size, self.progress.executions
         in_flight = sum(len(cases) for cases in self._in_flight)
         limit = self.budget.executions
         left = size if limit is None else max(limit - executed - in_flight, 0)
@@ -164,6 +167,15 @@ class Campaign:
         cases = Cases.concatenate([confirm, asked, imported])
         return cases if len(cases) else None
 
+    @property
+    def _batch_size(self) -> int:
+        """Episodes of a batch; fewer if only time limits the campaign and a whole one would take too long."""
+        size, seconds = self.store.config.batch_size, self.budget.seconds
+        if seconds is None or self.budget.executions is not None:
+            return size
+        affordable = int(_BATCH_SHARE * seconds * self.progress.executions_per_second)
+        return min(size, max(affordable, self._executor.worker_stats.wanted))
+
     def _submit(self, cases: Cases) -> None:
         self._in_flight.append(cases)
         self._executor.submit(cases)
@@ -175,8 +187,17 @@ class Campaign:
         # a small batch cannot tell a policy that always crashes from one that sometimes does
         room = self.budget.room(max(self.store.config.batch_size, MIN_FIRST_EPISODES), replays, 0, 0)
         cases = self._fuzzer.ask(room)
-        nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
-        diagnoses = examine(self.target, nominal, self.make_runner)
+        pace = self._pace
+        run = self._run_now if pace is None else pace.of_cases(self._run_now)
+        nominal = run_nominal(cases, run, self._fuzzer.validator.valid_rate, replays)
+        if pace is not None and self.budget.seconds is not None:
+            count = len(nominal.executions)
+            fewer = max(count, int(_SAMPLING_SHARE * self.budget.seconds * count / nominal.seconds))
+            if count < len(cases) or fewer < (self._fuzzer.samples or 0):
+                self._fuzzer.limit_samples(fewer, not_run=len(cases) - count)
+            cases = cases[:count]
+        make_runner = self.make_runner if pace is None else pace.of_runners(self.make_runner)
+        diagnoses = examine(self.target, nominal, make_runner)
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
         self._tracker.count_replays(nominal.replayed)
@@ -186,6 +207,13 @@ class Campaign:
             return False
         self._absorb(cases, nominal.executions, nominal.replayed)
         return True
+
+    @property
+    def _pace(self) -> Pace | None:
+        """How many episodes the start of a campaign may take where only time limits it."""
+        if self.budget.seconds is None or self.budget.executions is not None:
+            return None
+        return Pace(_FIRST_BATCH_SHARE * self.budget.seconds, self._executor.worker_stats.wanted)
 
     def _run_now(self, cases: Cases) -> Executions:
         self._executor.submit(cases)

@@ -8,7 +8,7 @@ import numpy as np
 
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import ENDLESS, HUNG, NUMBERS, STATE
-from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Run, Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 
@@ -38,14 +38,48 @@ class Nominal:
     seconds: float  #: for `executions`
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Runs as many episodes as fit into some time; how they are divided changes no result."""
+
+    seconds: float  #: for all episodes of one call
+    least: int  #: episodes that are run in any case
+
+    def run(self, count: int, run: Callable[[slice], Executions]) -> Executions:
+        """Results of the first of `count` episodes; `run` runs those at some positions."""
+        started = now = time.perf_counter()
+        parts: list[Executions] = []
+        done, size = 0, self.least
+        while not parts or (done < count and now - started < self.seconds):
+            parts.append(run(slice(done, min(done + size, count))))
+            done += len(parts[-1])
+            before, now = now, time.perf_counter()
+            rate = len(parts[-1]) / max(now - before, 1e-9)
+            size = max(1, int(rate * (started + self.seconds - now)))
+        return concatenate(parts)
+
+    def of_cases(self, run: Callable[[Cases], Executions]) -> Callable[[Cases], Executions]:
+        """`run`, which stops in time."""
+        return lambda cases: self.run(len(cases), lambda rows: run(cases[rows]))
+
+    def of_runners(self, make_runner: MakeRunner) -> MakeRunner:
+        """`make_runner`, whose runners stop in time."""
+
+        def make(target: Target) -> Run:
+            run = make_runner(target)
+            return lambda inputs, seeds: self.run(len(inputs), lambda rows: run(inputs[rows], seeds[rows]))
+
+        return make
+
+
 def run_nominal(
     cases: Cases, run: Callable[[Cases], Executions], valid_rate: float, replays: int = REPLAYS
 ) -> Nominal:
-    """Run `cases`, and the first few of them once more."""
+    """Run `cases`, or those that `run` has time for, and the first few of them once more."""
     started = time.perf_counter()
     executions = run(cases)
-    seconds = time.perf_counter() - started
-    return Nominal(executions, run(cases[:replays]), valid_rate, seconds)
+    seconds = max(time.perf_counter() - started, 1e-9)
+    return Nominal(executions, run(cases[: min(replays, len(executions))]), valid_rate, seconds)
 
 
 def check_target(

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.cli.console import format_rate, format_seconds
+from policyfuzz.core.settings import CampaignConfig, StopReason
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
@@ -58,7 +59,12 @@ def print_summary(
         "ran",
         f"{progress.executions:,} episodes in {format_seconds(progress.seconds)}"
         f" ({format_rate(progress.executions_per_second)})"
-        + (f", stopped by {stop_reason}" if stop_reason else ""),
+        + (f", stopped by {stop_reason}" if stop_reason else "")
+        + (
+            "; all of it was sampling, give it more time"
+            if _was_sampling(config, progress, stop_reason)
+            else ""
+        ),
     )
     extras = [f"{progress.distinct_findings:,} distinct"]
     extras += [f"{progress.imported_findings:,} from other instances"] if progress.imported_findings else []
@@ -81,6 +87,12 @@ def print_summary(
         console.print(f"replay one:  {replay_command(campaign, distinct[0].id)}", style="bold")
         if len(distinct) > 8 or progress.findings > len(distinct):
             console.print(f"see all:     policyfuzz show {campaign.folder} --all")
+
+
+def _was_sampling(config: CampaignConfig, progress: Progress, stop_reason: str | None) -> bool:
+    """True if the time limit came before the search had proposed anything."""
+    is_cut = stop_reason == StopReason.MAX_TIME.value and config.strategy != "random"
+    return is_cut and progress.executions > 0 and not progress.mutants and not progress.imports
 
 
 def value_text(dimension: Mapping[str, Any], value: float, number_format: str = "") -> str:
