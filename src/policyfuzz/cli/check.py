@@ -10,7 +10,7 @@ from policyfuzz.cli.options import Request, as_json, asks_for_target, asks_for_w
 from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.core.target import Diagnosis
+    from policyfuzz.core.target import Diagnosis, Run, Target
     from policyfuzz.execution.executor import ExecutorChoice
 
 EPILOG = """\
@@ -45,22 +45,29 @@ def command(
     """
     from policyfuzz.api.check import target_lines
     from policyfuzz.campaign.health import check_target, is_unhealthy
-    from policyfuzz.cli.console import print_json, progress_bar
+    from policyfuzz.cli.console import print_json
+    from policyfuzz.cli.steps import showing_steps
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
-    with progress_bar() as bar:
-        loaded = request.load(executor.make_runner)
+    with showing_steps() as steps:
+
+        def announced(target: "Target") -> "Run":
+            steps.say(f"running {target.name}")
+            return executor.make_runner(target)
+
+        steps.say(f"loading {request.name}")
+        loaded = request.load(announced)
         diagnoses = check_target(
             loaded,
             episodes,
             seed,
-            lambda parts: bar.track(parts, description="random episodes, batches"),
-            executor.make_runner,
+            lambda done, count: steps.count(f"running random episodes, {done:,} of {count:,}"),
+            announced,
         )
         if thorough:
             diagnoses += _conformance(
-                request, seed, lambda names: bar.track(names, description="conformance checks")
+                request, seed, lambda names: steps.track(names, "running conformance checks")
             )
     code = 3 if is_unhealthy(diagnoses) else 0
     if is_json:

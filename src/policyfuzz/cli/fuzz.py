@@ -90,7 +90,8 @@ def command(
     """
     from policyfuzz.campaign.launch import launch, stored_policy
     from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.screen import make_listener
+    from policyfuzz.cli.screen import chosen_ui, make_listener
+    from policyfuzz.cli.steps import showing_steps
     from policyfuzz.cli.summary import print_summary
     from policyfuzz.core.settings import Budget, StopReason
     from policyfuzz.report.tables import totals
@@ -98,7 +99,10 @@ def command(
 
     budget = Budget(max_time, max_execs, max_findings)
     policy = request.policy or (stored_policy(out, sync) if resume else None)
-    target = request.load(executor.make_runner, policy)
+    ui = chosen_ui(ui)
+    with showing_steps(ui != "none") as steps:
+        steps.say(f"loading {request.name}")
+        target = request.load(executor.make_runner, policy)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with make_listener(ui) as listener:
         launched = launch(

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import Any
 
@@ -72,6 +73,7 @@ def policyfuzz() -> None:
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     sys.path.insert(0, "")  # targets named module:function may live in the current folder
+    _hush_warnings()
     code = exit_code(arguments)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -80,6 +82,13 @@ def run(arguments: list[str] | None = None) -> None:
             # the reader has gone, as in `policyfuzz show DIR | head`: not worth another exit code
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(code)
+
+
+def _hush_warnings() -> None:
+    """Keep Python warnings of simulators and model packages off the screen, unless asked for with -W."""
+    if not sys.warnoptions and not os.environ.get("POLICYFUZZ_DEBUG"):
+        # filters would not do: packages add some of their own
+        warnings.showwarning = lambda *_arguments, **_named: None
 
 
 def exit_code(
