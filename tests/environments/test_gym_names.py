@@ -124,3 +124,13 @@ def test_code_of_the_environment_that_breaks_is_shown(tmp_path):
     (tmp_path / "broken.py").write_text("import gymnasium\n\nclass Env(gymnasium.Env):\n    x = 1 / 0\n")
     with pytest.raises(TargetCodeError, match=r"ZeroDivisionError.*broken\.py:4"):
         load_target(f"gym:{tmp_path / 'broken.py'}:Env", STEADY)
+
+
+@pytest.mark.parametrize(
+    ("name", "successors"),
+    [("Hopper-v3", "gym:Hopper-v4 or gym:Hopper-v5"), ("LunarLander-v2", "gym:LunarLander-v3")],
+)
+def test_environment_of_an_old_version_names_its_successors(name, successors):
+    with pytest.raises(UsageError) as error:
+        load_target(f"gym:{name}", "py:policy.py:act")
+    assert error.value.hint.startswith(f"use {successors},")
