@@ -130,6 +130,7 @@ def test_code_of_the_environment_that_breaks_is_shown(tmp_path):
     ("name", "successors"),
     [("Hopper-v3", "gym:Hopper-v4 or gym:Hopper-v5"), ("LunarLander-v2", "gym:LunarLander-v3")],
 )
+@pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
 def test_environment_of_an_old_version_names_its_successors(name, successors):
     with pytest.raises(UsageError) as error:
         load_target(f"gym:{name}", "py:policy.py:act")
