@@ -31,6 +31,7 @@ MODULES = {
     "soak": "benchmarks.soak.run",
     "coordinator-limit": "benchmarks.coordinator.limit",
     "footprint": "benchmarks.footprint",
+    "million": "benchmarks.million",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -38,6 +39,7 @@ BENCHMARKS = SPEED | {
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
+    "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
 }
 
 EPILOG = """\

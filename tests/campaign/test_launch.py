@@ -1,5 +1,6 @@
 """The one way into a campaign: start, resume, stop, leave nothing behind."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -8,8 +9,11 @@ from policyfuzz import (
     BatchDone,
     Below,
     Budget,
+    CampaignConfig,
     CampaignOptions,
     CampaignReader,
+    CampaignWriter,
+    SearchSettings,
     Stop,
     StopReason,
     load_target,
@@ -86,6 +90,49 @@ def test_listener_that_fails_before_the_first_batch_leaves_no_folder(target, tmp
     with pytest.raises(ZeroDivisionError):
         launch(target, Budget(executions=200), folder=tmp_path / "c", listeners=(broken,))
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize("left", [(), ("writer.lock",), ("writer.lock", "campaign.sqlite.new")])
+def test_campaign_that_died_before_its_first_batch_starts_on_resume(target, tmp_path, left):
+    (tmp_path / "c").mkdir()
+    for name in left:
+        (tmp_path / "c" / name).write_bytes(b"half a file")
+    assert stored_policy(tmp_path / "c") is None
+    launched = launch(target, Budget(executions=200), folder=tmp_path / "c", resume=True)
+    assert launched.progress.executions == 200
+
+
+def test_campaign_without_a_batch_starts_on_resume(target, tmp_path):
+    config = CampaignConfig(target.name, batch_size=target.batch_size, search=SearchSettings(target.samples))
+    CampaignWriter.create(tmp_path / "c", config, target.inputs).close()
+    launched = launch(target, Budget(executions=200), folder=tmp_path / "c", resume=True)
+    assert launched.progress.executions == 200
+
+
+def test_folder_with_other_things_in_it_is_not_resumed(target, tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(CampaignError, match="has no campaign in it"):
+        launch(target, Budget(executions=200), folder=tmp_path, resume=True)
+
+
+def test_folder_that_is_removed_during_the_run_is_noticed(target, tmp_path):
+    def remove(event):
+        if isinstance(event, BatchDone) and event.progress.batch == 2:
+            shutil.rmtree(tmp_path / "c")
+
+    with pytest.raises(CampaignError, match="was removed or replaced while the campaign ran"):
+        launch(target, Budget(executions=2000), folder=tmp_path / "c", listeners=(remove,))
+    assert not (tmp_path / "c").exists()
+
+
+def test_listener_that_fails_after_a_resume_is_not_blamed_on_the_file(target, tmp_path):
+    def broken(event):
+        if isinstance(event, BatchDone):
+            raise ZeroDivisionError
+
+    launch(target, Budget(executions=400), folder=tmp_path / "c")
+    with pytest.raises(ZeroDivisionError):
+        launch(target, Budget(executions=900), folder=tmp_path / "c", resume=True, listeners=(broken,))
 
 
 def test_policy_of_a_campaign_is_known_before_it_is_resumed(target, tmp_path):

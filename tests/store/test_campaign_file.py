@@ -1,3 +1,4 @@
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -9,7 +10,7 @@ from policyfuzz import Angle, CampaignConfig, CampaignReader, CampaignWriter, In
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.settings import CampaignConfig as Config
 from policyfuzz.core.settings import SearchSettings
-from policyfuzz.store.database import FILE_NAME
+from policyfuzz.store.database import FILE_NAME, picture_file
 from policyfuzz.store.records import BatchRecord, Finding, Progress
 
 SPACE = InputSpace((Real("speed", 0, 9, unit="ft/s"), Angle("return"), Integer('odd "name"', 0, 5)))
@@ -139,3 +140,49 @@ def test_config_survives_the_round_trip_through_text():
 def test_differences_name_what_changed():
     changed = Config("acasxu", search=SearchSettings(samples=8)).differences(Config("acasxu", seed=1))
     assert changed == ["seed was 0, now 1", "search.samples was 8, now 1000"]
+
+
+def test_writer_notices_that_its_folder_was_removed(store):
+    store.commit(BatchRecord(Progress(batch=1)))
+    shutil.rmtree(store.folder)
+    with pytest.raises(CampaignError, match="was removed or replaced while the campaign ran"):
+        store.commit(BatchRecord(Progress(batch=2)))
+    assert not store.folder.exists()
+
+
+def test_writer_notices_that_its_file_was_replaced(store, tmp_path):
+    other = CampaignWriter.create(tmp_path / "other", CampaignConfig("ripple"), SPACE)
+    other.close()
+    (tmp_path / "other" / FILE_NAME).replace(store.folder / FILE_NAME)
+    with pytest.raises(CampaignError, match="was removed or replaced"):
+        store.commit(BatchRecord(Progress(batch=1)))
+    store.close_or_discard()
+    assert CampaignReader(store.folder).progress().batch == 0, "the file of somebody else stays"
+
+
+def test_writer_does_not_follow_a_link(store, tmp_path):
+    store.close()
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / FILE_NAME).symlink_to(store.folder / FILE_NAME)
+    with pytest.raises(CampaignError, match="is a link"):
+        CampaignWriter(tmp_path / "linked")
+
+
+def test_picture_does_not_go_through_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "c").mkdir()
+    assert picture_file(tmp_path / "c", "1.png") == tmp_path / "c" / "findings" / "1.png"
+    (tmp_path / "c" / "findings").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CampaignError, match="is a link"):
+        picture_file(tmp_path / "c", "1.png")
+    (tmp_path / "c" / "findings").unlink()
+    (tmp_path / "c" / "findings").mkdir()
+    (tmp_path / "c" / "findings" / "1.png").symlink_to(tmp_path / "elsewhere" / "precious")
+    with pytest.raises(CampaignError, match="is a link"):
+        picture_file(tmp_path / "c", "1.png")
+
+
+def test_statement_that_runs_in_circles_is_ended(store):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT COUNT(*) FROM n"
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        store._connection.execute(endless).fetchone()

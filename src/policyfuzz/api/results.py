@@ -5,9 +5,12 @@ import html
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
@@ -15,6 +18,7 @@ from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.target import Target
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
+from policyfuzz.store.database import picture_file
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding, Progress, record_of
 from policyfuzz.triage.replay import Replay, replay, replay_on
@@ -23,19 +27,25 @@ from policyfuzz.triage.replay import Replay, replay, replay_on
 _LARGEST_EMBEDDED_BYTES = 20_000_000
 #: Rows that a notebook or a prompt shows of a table.
 _ROWS_SHOWN = 10
+#: Records that are read at once.
+_ROWS_READ = 500
 #: Characters of a row at a prompt.
 _LONGEST_LINE = 160
 
 Record = TypeVar("Record")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Records(Sequence[Record], Generic[Record]):
-    """Typed records in the order of their numbers; `rows` and `to_pandas` give them as a table."""
+    """Typed records in the order of their numbers; `rows` and `to_pandas` give them as a table.
 
-    _records: Sequence[Record]
-    _columns: list[str]  #: of the table, inputs by name
-    _rows: list[dict[str, Any]]
+    Only their numbers are held. Records are read from the campaign when they are asked for, some at a time.
+    """
+
+    _campaign: CampaignReader
+    _kind: type[Record]
+    _table: str
+    _numbers: NDArray[np.int64]  #: (n,) of the records
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -43,32 +53,61 @@ class Records(Sequence[Record], Generic[Record]):
     def __getitem__(self, index: slice) -> "Records[Record]": ...
     def __getitem__(self, index: int | slice) -> "Record | Records[Record]":
         if isinstance(index, slice):
-            return Records(self._records[index], self._columns, self._rows[index])
-        return self._records[index]
+            return replace(self, _numbers=self._numbers[index])
+        number = self._numbers[index]
+        return next(iter(replace(self, _numbers=np.array([number]))))
 
     def __iter__(self) -> Iterator[Record]:
-        return iter(self._records)
+        return map(self._record, self._stored())
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._numbers)
 
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each record, with inputs by name and choices in words."""
-        return [dict(row) for row in self._rows]
+        return list(self._rows())
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with a row for each record under its number, inputs by name."""
         pandas = extras.load("pandas", "pandas")
-        return pandas.DataFrame(self._rows, columns=self._columns).set_index("id")
+        names = self._campaign.columns(self._table)
+        values = (tuple(row.values()) for row in self._rows())
+        return pandas.DataFrame.from_records(values, columns=names, nrows=len(self)).set_index("id")
 
     def __repr__(self) -> str:
         more = len(self) - _ROWS_SHOWN
         last = [f"... {more:,} more"] if more > 0 else []
-        return "\n".join([f"{len(self):,} records", *_text_lines(self._columns, self._rows), *last])
+        lines = _text_lines(self._campaign.columns(self._table), self[:_ROWS_SHOWN].rows())
+        return "\n".join([f"{len(self):,} records", *lines, *last])
 
     def _repr_html_(self) -> str:
         count = f"<p>{len(self):,} records</p>"
-        return count + _html_table(self._columns, self._rows[:_ROWS_SHOWN])
+        return count + _html_table(self._campaign.columns(self._table), self[:_ROWS_SHOWN].rows())
+
+    def _stored(self) -> Iterator[dict[str, Any]]:
+        """The rows of the records as they are stored."""
+        for start in range(0, len(self), _ROWS_READ):
+            wanted = self._numbers[start : start + _ROWS_READ].tolist()
+            found = self._campaign.select(self._table, f"id IN ({', '.join('?' * len(wanted))})", wanted)
+            rows = {row["id"]: row for row in found}
+            yield from (rows[number] for number in wanted)
+
+    def _record(self, row: dict[str, Any]) -> Record:
+        inputs = [row[name] for name in self._campaign.input_columns if name in row]
+        others = {"input": np.array(inputs, np.float64)} if inputs else {}
+        return cast(Record, record_of(cast(Any, self._kind), row, **others))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        choices = {
+            str(dimension["column"]): json.loads(dimension["options"])
+            for dimension in self._campaign.dimensions
+            if dimension["options"]
+        }
+        for row in self._stored():
+            row |= {column: names[int(row[column])] for column, names in choices.items() if column in row}
+            if "is_distinct" in row:
+                row["is_distinct"] = bool(row["is_distinct"])
+            yield row
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +174,7 @@ class Replayed(Replay):
     def _file(self, path: str | os.PathLike[str] | None, ending: str) -> Path:
         if path is not None:
             return Path(path)
-        return self.folder / "findings" / f"{self.finding.id}{ending}"
+        return picture_file(self.folder, f"{self.finding.id}{ending}")
 
     def __repr__(self) -> str:
         number = self.finding.id
@@ -185,16 +224,12 @@ class Result:
     @property
     def errors(self) -> Records[FailedEpisode]:
         """The episodes that could not be run to their end."""
-        failed = self._campaign.failed_episodes()
-        rows = self._rows("errors")[: len(failed)]  # a running campaign may have more by now
-        return Records(failed, self._campaign.columns("errors"), rows)
+        return Records(self._campaign, FailedEpisode, "errors", self._campaign.numbers("errors"))
 
     @property
     def history(self) -> Records[Progress]:
         """The totals after each batch."""
-        rows = list(self._campaign.iterate("batches"))
-        totals_by_batch = [record_of(Progress, row) for row in rows]
-        return Records(totals_by_batch, self._campaign.columns("batches"), rows)
+        return Records(self._campaign, Progress, "batches", self._campaign.numbers("batches"))
 
     def rows(self, status: str | None = CONFIRMED) -> list[dict[str, Any]]:
         """The findings as dictionaries; `status` may be "new" or "flaky" too, or None for all."""
@@ -207,27 +242,12 @@ class Result:
             return Replayed.of(replay(self._campaign, found, trust=self.trust), self.folder)
         return Replayed.of(replay_on(self.target, found), self.folder)
 
-    def _findings(self, status: str | None) -> Records[Finding]:
-        """The findings of this `status`, None for all."""
-        # a running campaign may have more by now
-        pairs = zip(self._campaign.findings(), self._rows("findings"), strict=False)
-        chosen = [(finding, row) for finding, row in pairs if status in (None, finding.status)]
-        findings, rows = [finding for finding, _ in chosen], [row for _, row in chosen]
-        return Records(findings, self._campaign.columns("findings"), rows)
-
-    def _rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of `table`, with choices in words."""
-        rows = list(self._campaign.iterate(table))
-        choices = {
-            str(dimension["column"]): json.loads(dimension["options"])
-            for dimension in self._campaign.dimensions
-            if dimension["options"]
-        }
-        for row in rows:
-            row |= {column: names[int(row[column])] for column, names in choices.items()}
-            if "is_distinct" in row:
-                row["is_distinct"] = bool(row["is_distinct"])
-        return rows
+    def _findings(self, status: str | None, where: str = "1") -> Records[Finding]:
+        """The findings of this `status`, None for all, for which `where` holds."""
+        chosen = "1" if status is None else "status = ?"
+        values = () if status is None else (status,)
+        numbers = self._campaign.numbers("findings", f"{chosen} AND {where}", values)
+        return Records(self._campaign, Finding, "findings", numbers)
 
     def __repr__(self) -> str:
         config, now = self._campaign.config, self.progress
@@ -237,7 +257,9 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        rows = sorted(self.rows(), key=lambda row: not row["is_distinct"])[:_ROWS_SHOWN]
+        rows = self._findings(CONFIRMED, "is_distinct")[:_ROWS_SHOWN].rows()
+        if len(rows) < _ROWS_SHOWN:
+            rows += self._findings(CONFIRMED, "NOT is_distinct")[: _ROWS_SHOWN - len(rows)].rows()
         inputs = [str(dimension["column"]) for dimension in self._campaign.dimensions]
         columns = ["id", "kind", "crash_step", "return", *inputs]
         return f"<p>{html.escape(repr(self))}</p>{_html_table(columns, rows)}"

@@ -3,6 +3,8 @@
 import math
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +66,7 @@ class Campaign:
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
+    _is_emitting: bool = field(init=False, default=False)  #: a listener is at work, or has failed
     #: Warnings and worse of the health check.
     bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)
 
@@ -106,13 +109,9 @@ class Campaign:
 
     def _run(self) -> StopReason:
         if self.progress.batch:
-            try:
+            with self._blamed_on_the_stored_state(self.progress.batch):
                 self._restore()
-            except (KeyError, ValueError, IndexError) as error:
-                raise CampaignError(
-                    f"the stored state of {self.store.folder} is not complete: {error}",
-                    hint="the file was changed or damaged; its findings can still be read",
-                ) from error
+                return self._loop()
         else:
             try:
                 if not self._begin():
@@ -120,6 +119,22 @@ class Campaign:
             except TimeIsUp:  # not even the first batch could be run
                 return StopReason.MAX_TIME
         return self._loop()
+
+    @contextmanager
+    def _blamed_on_the_stored_state(self, restored: int) -> Iterator[None]:
+        """Blame the file for what fails until the batches in flight after the `restored` one are stored.
+
+        The arrays of the search are data from a file. Whether they fit together shows when they are used.
+        """
+        try:
+            yield
+        except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError, MemoryError) as error:
+            if self._is_emitting or self.progress.batch > restored + self.store.config.window:
+                raise
+            raise CampaignError(
+                f"the stored state of {self.store.folder} is not complete: {error!r:.200}",
+                hint="the file was changed or damaged; its findings can still be read",
+            ) from error
 
     def _loop(self) -> StopReason:
         reason = self.budget.limit_reached(self.progress)
@@ -315,20 +330,31 @@ class Campaign:
     def _restore(self) -> None:
         """Continue exactly where the last stored batch ended."""
         state = self.store.state()
-        corpus = Corpus(len(self.target.inputs.dimensions))
-        corpus.append(*self.store.corpus())
+        dimensions = len(self.target.inputs.dimensions)
+        corpus = Corpus(dimensions)
+        for inputs, columns in self.store.corpus_parts():
+            corpus.append(self._in_range(inputs), columns)
         self._fuzzer.restore(substate("fuzzer.", state), corpus)
         self._confirmations.restore(substate("confirm.", state))
         self._imports.restore(substate("imports.", state))
-        findings = self.store.findings()
-        self._tracker.next_finding = len(findings) + 1
-        self._tracker.next_error = self.store.count("errors") + 1
-        self._findings = {finding.id: finding for finding in findings if finding.status == NEW}
-        distinct = [finding.input for finding in findings if finding.is_distinct]
-        if distinct:
-            self._distinct.add(self.target.inputs.to_unit(np.array(distinct)))
+        self._tracker.next_finding = (self.store.last_number("findings") or 0) + 1
+        self._tracker.next_error = (self.store.last_number("errors") or 0) + 1
+        waiting = self.store.records(Finding, "findings", "status = ?", (NEW,))
+        self._findings = {finding.id: finding for finding in waiting}
+        if not self._confirmations.numbers <= self._findings.keys():
+            raise ValueError("findings that wait for a second run are not stored as new")
+        self._distinct.restore(self.target.inputs.to_unit(self._in_range(self.store.distinct_inputs())))
         for number in range(int(state["in_flight"][0])):
-            self._submit(Cases.from_state(state, f"in_flight{number}."))
+            self._submit(Cases.from_state(state, f"in_flight{number}.", dimensions))
+
+    def _in_range(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`inputs` (n, d) from the file, whose values must be possible ones."""
+        for dimension, values in zip(self.target.inputs.dimensions, inputs.T, strict=True):
+            if not dimension.contains(values).all():
+                raise ValueError(f"an input has an impossible {dimension.name}")
+        return inputs
 
     def _emit(self, event: Event) -> None:
+        self._is_emitting = True
         self.listener(event)
+        self._is_emitting = False

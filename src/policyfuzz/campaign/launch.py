@@ -22,7 +22,7 @@ from policyfuzz.core.settings import (
 )
 from policyfuzz.core.target import Diagnosis, MakeRunner, Runner, Target, split_options
 from policyfuzz.execution.executor import InlineExecutor, MakeExecutor
-from policyfuzz.store.database import FILE_NAME
+from policyfuzz.store.database import FILE_NAME, LOCK_NAME, UNFINISHED
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
 from policyfuzz.store.writer import CampaignWriter
@@ -61,6 +61,7 @@ def launch(
     A new campaign goes into `folder`, by default campaigns/TARGET-N. With `sync` it goes into that folder,
     by default as TARGET-STRATEGY-SEED, and syncs with the other instances there. `resume`
     continues the campaign in `folder`; `stored_policy` says beforehand which policy to load the target with.
+    If that campaign died before it had a campaign file, it starts.
     `policy` is that URI, for targets that do not know their own. `make_executor` gives what runs the batches,
     and `make_runner` what runs the few episodes of further health checks.
 
@@ -68,7 +69,7 @@ def launch(
     then leaves no campaign behind.
     """
     options = options or CampaignOptions()
-    if resume:
+    if resume and not _died_before_its_first_batch(_resumed_folder(folder, sync)):
         store = _resume(target, policy, _resumed_folder(folder, sync), options)
     elif sync is not None:
         store = _start_instance(target, policy, sync, folder, options)
@@ -95,7 +96,8 @@ def launch(
 
 def stored_policy(folder: Path | None, sync: Path | None = None) -> str | None:
     """URI of the policy of the campaign to resume, None for the target's own."""
-    return CampaignReader(_resumed_folder(folder, sync)).config.policy
+    folder = _resumed_folder(folder, sync)
+    return None if _died_before_its_first_batch(folder) else CampaignReader(folder).config.policy
 
 
 @dataclass(slots=True)
@@ -161,6 +163,15 @@ def _resumed_folder(folder: Path | None, sync: Path | None) -> Path:
             "resume needs to know which campaign", "give its folder: -o DIR, or out=... in Python"
         )
     return folder if sync is None else _instance_folder(sync, folder)
+
+
+def _died_before_its_first_batch(folder: Path) -> bool:
+    """True if a campaign was about to start in `folder`, and left nothing there but what it begins with."""
+    try:
+        found = {path.name for path in folder.iterdir()}
+    except OSError:
+        return False  # opening the campaign says what is wrong
+    return all(name == LOCK_NAME or name.startswith(UNFINISHED) for name in found)
 
 
 def _start_instance(

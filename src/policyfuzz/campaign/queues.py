@@ -31,6 +31,11 @@ class Confirmations:
         """Findings without a verdict, waiting or being run."""
         return len(self._expected)
 
+    @property
+    def numbers(self) -> set[int]:
+        """Numbers of the findings without a verdict."""
+        return set(self._expected)
+
     def add(self, findings: list[Finding], outcomes: list[Outcome]) -> None:
         """Queue `findings` for a second run that should have the same `outcomes`."""
         if not findings:
@@ -72,9 +77,11 @@ class Confirmations:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a `state`."""
-        self._waiting = Cases.from_state(state, "waiting.")
+        self._waiting = Cases.from_state(state, "waiting.", self.dimensions)
         rows = zip(*(state[name].tolist() for name in ("kinds", "steps", "returns")), strict=True)
         self._expected = dict(zip(state["numbers"].tolist(), (Outcome(*row) for row in rows), strict=True))
+        if not set(self._waiting.parents.tolist()) <= self.numbers:
+            raise ValueError("findings wait for a second run of which nothing is expected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +162,8 @@ class ImportQueue:
         """Continue from all arrays that `state` gave, the latest of each name."""
         if "senders" in state:
             self._sources = [Source(*values) for values in json.loads(state["senders"].tobytes())]
-            self._queue, self._taken = Cases.from_state(state, "queue."), int(state["taken"][0])
+            self._queue = Cases.from_state(state, "queue.", self.dimensions)
+            self._taken = int(state["taken"][0])
 
 
 def import_share(position: int, count: int) -> int:

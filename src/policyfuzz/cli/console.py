@@ -42,7 +42,12 @@ def results() -> Console:
 
 def print_json(value: Any) -> None:
     """Print `value` as JSON on stdout; numbers that JSON does not know become null."""
-    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON; numbers that JSON does not know become null."""
+    return json.dumps(_plain(value), indent=2, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

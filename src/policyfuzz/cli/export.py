@@ -40,8 +40,9 @@ def command(folder: Path, what: str, form: str | None, out: Path) -> None:
     form = form or out.suffix.removeprefix(".")
     if form not in ("csv", "json", "npz"):
         raise UsageError(f"cannot tell the format of {str(out)!r}", hint="add --format csv, json or npz")
-    table = table_of(CampaignReader(folder), what)
-    with progress_bar() as bar:
+    campaign = CampaignReader(folder)
+    with progress_bar() as bar, campaign.snapshot():
+        table = table_of(campaign, what)
         shown = replace(table, rows=bar.track(table.rows, total=table.count, description=f"writing {what}"))
         rows = write_table(shown, form, out)
     click.echo(f"wrote {rows:,} rows to {out}")

@@ -77,7 +77,7 @@ def command(
         written: dict[str, Path] = {}
         try:
             if not no_picture:
-                _show(result, folder / "findings" / name, png, film, written, status.update)
+                _show(result, folder, name, png, film, written, status.update)
         finally:  # the verdict is printed even if drawing fails
             status.stop()
             if is_json:
@@ -140,30 +140,31 @@ def _print(result: "Replay", policy: str | None, written: dict[str, Path]) -> No
 
 def _show(
     result: "Replay",
-    stem: Path,
+    folder: Path,
+    name: str,
     png: Path | None,
     film: Path | None,
     written: dict[str, Path],
     say: Callable[[str], None],
 ) -> None:
-    """Draw and film; adds the files to `written`, by what they are."""
+    """Draw and film as `name` in the campaign `folder`; adds the files to `written`, by what they are."""
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import best_format, can_film, film_replay
+    from policyfuzz.store.database import picture_file
 
     say("drawing")
-    picture = png or stem.with_name(f"{stem.name}.png")
+    picture = png or picture_file(folder, f"{name}.png")
     draw_replay(result, picture)
     written["picture"] = picture
     if can_film(result.target):
         say("filming")
-        path = film or stem.with_name(f"{stem.name}{best_format()}")
+        path = film or picture_file(folder, f"{name}{best_format()}")
         try:
             film_replay(result, path)
             written["film"] = path
         except CannotRender as error:
             if film is not None:
                 raise
-            path.unlink(missing_ok=True)
             click.echo(f"not filmed: {error}", err=True)
     elif film is not None:
         raise UsageError(f"target {result.target.name} cannot be filmed", "its simulator has no render(row)")

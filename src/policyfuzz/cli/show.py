@@ -1,6 +1,9 @@
 """policyfuzz show: what was found."""
 
 import dataclasses
+import textwrap
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +11,23 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.cli.console import format_seconds, print_json, results
+from policyfuzz.cli.console import format_seconds, json_text, print_json, results
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, replay_command
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
 
+#: Rows of a table that are laid out together.
+_ROWS_AT_ONCE = 1000
+#: SQLite knows no larger numbers.
+_LARGEST_OFFSET = 2**62
+
 EPILOG = """\
 \b
 Examples:
-  policyfuzz show campaigns/acasxu-1            the distinct findings
-  policyfuzz show campaigns/acasxu-1 --all      every finding
+  policyfuzz show campaigns/acasxu-1            the distinct findings, the first 50
+  policyfuzz show campaigns/acasxu-1 --all      also those that are not distinct
+  policyfuzz show campaigns/acasxu-1 --offset 50 --limit 100      and so on
   policyfuzz show campaigns/acasxu-1 3 --json   finding 3, for a program
   policyfuzz show campaigns/mine-1 --errors     episodes that the environment could not run
   policyfuzz show campaigns/mine-1 2 --errors   the second of them, with its traceback"""
@@ -29,35 +38,87 @@ Examples:
 @click.argument("number", metavar="[FINDING]", type=int, required=False)
 @click.option("--all", "show_all", is_flag=True, help="Also those that are not distinct or not confirmed.")
 @click.option("--errors", is_flag=True, help="Episodes that could not be run, instead of findings.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=50,
+    show_default=True,
+    help="List at most this many; 0 lists all.",
+)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many first.")
 @as_json
-def command(folder: Path, number: int | None, show_all: bool, errors: bool, is_json: bool) -> None:
+def command(
+    folder: Path,
+    number: int | None,
+    show_all: bool,
+    errors: bool,
+    limit: int,
+    offset: int,
+    is_json: bool,
+) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
     campaign = CampaignReader(folder)
+    part = _Part(limit or None, min(offset, _LARGEST_OFFSET))
     if errors and number is None:
-        _list_errors(campaign, is_json)
+        _list_errors(campaign, part, is_json)
     elif errors and number is not None:
         _show_error(campaign, campaign.failed_episode(number), is_json)
     elif number is not None:
         _show_finding(campaign, campaign.finding(number), is_json)
     else:
-        _list_findings(campaign, show_all, is_json)
+        _list_findings(campaign, show_all, part, is_json)
 
 
-def _list_findings(campaign: CampaignReader, show_all: bool, is_json: bool) -> None:
-    findings = campaign.findings(distinct_only=not show_all)
-    console = results()
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Part:
+    """Which part of a list is asked for."""
+
+    most: int | None  #: rows; None for all
+    skip: int  #: rows before the first
+
+    def print_rest(self, shown: int, total: int, noun: str, is_json: bool) -> None:
+        """Say how many there are after those `shown`; on stderr if the list is JSON."""
+        left = total - self.skip - shown
+        if left > 0:
+            again = f"--offset {self.skip + shown}"
+            click.echo(f"... and {left:,} more {noun}: {again}, or --limit 0 for all", err=is_json)
+
+
+def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, is_json: bool) -> None:
+    distinct = campaign.progress().distinct_findings
+    total = (campaign.last_number("findings") or 0) if show_all else distinct
+    # no more than there are, or the whole table would be searched for another one
+    most = min(part.most or total, max(total - part.skip, 0))
+    where = "1" if show_all else "is_distinct"
+    findings = campaign.records(Finding, "findings", where, most=most, skip=part.skip)
+    console, shown = results(), 0
     if is_json:
-        print_json([_finding_values(campaign, one) for one in findings])
-    elif findings:
-        console.print(findings_table(campaign, findings))
-        console.print(f"replay one:  {replay_command(campaign, findings[0].id)}", style="bold")
+        shown = _print_json_list(_finding_values(campaign, one) for one in findings)
     else:
-        console.print("no findings yet")
+        first = None
+        while page := list(islice(findings, _ROWS_AT_ONCE)):
+            console.print(findings_table(campaign, page))
+            first, shown = first or page[0], shown + len(page)
+        if first:
+            console.print(f"replay one:  {replay_command(campaign, first.id)}", style="bold")
+        else:
+            console.print("no more findings" if part.skip and total else "no findings yet")
+    part.print_rest(shown, total, "findings" if show_all else "distinct findings", is_json)
+
+
+def _print_json_list(values: Iterable[dict[str, Any]]) -> int:
+    """Print `values` as a JSON list, one by one; return how many there were."""
+    count = 0
+    for count, value in enumerate(values, start=1):
+        text = textwrap.indent(json_text(value), "  ")
+        click.echo(f"{'[' if count == 1 else ','}\n{text}", nl=False)
+    click.echo("\n]" if count else "[]")
+    return count
 
 
 def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> None:
     # the first of its errors: a finding is run before it is run again
-    error = next(iter(campaign.failed_episodes(of_finding=finding.id)), None)
+    error = next(iter(campaign.failed_episodes(of_finding=finding.id, most=1)), None)
     if is_json:
         print_json(_finding_values(campaign, finding) | {"error": error and error.text})
         return
@@ -79,16 +140,20 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
     click.echo("\n".join(lines))
 
 
-def _list_errors(campaign: CampaignReader, is_json: bool) -> None:
-    failed = campaign.failed_episodes()
+def _list_errors(campaign: CampaignReader, part: _Part, is_json: bool) -> None:
+    failed = campaign.records(FailedEpisode, "errors", most=part.most, skip=part.skip)
+    total, shown, first = campaign.last_number("errors") or 0, 0, 0
     if is_json:
-        print_json([_error_values(campaign, one) for one in failed])
-    elif failed:
-        for one in failed:
-            click.echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
-        click.echo(f"see one in full:  policyfuzz show {campaign.folder} {failed[0].id} --errors")
+        shown = _print_json_list(_error_values(campaign, one) for one in failed)
     else:
-        click.echo("no episode has failed to run")
+        for one in failed:
+            first, shown = first or one.id, shown + 1
+            click.echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
+        if first:
+            click.echo(f"see one in full:  policyfuzz show {campaign.folder} {first} --errors")
+        else:
+            click.echo("no more errors" if part.skip and total else "no episode has failed to run")
+    part.print_rest(shown, total, "errors", is_json)
 
 
 def _show_error(campaign: CampaignReader, failed: FailedEpisode, is_json: bool) -> None:

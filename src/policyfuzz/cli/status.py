@@ -169,7 +169,7 @@ def _sums(total: Together) -> list[str]:
         f"{total.findings:,}",
         f"{total.findings:,}",
         f"{total.imported_findings:,}",
-        f"{total.distinct_findings:,}",
+        f"{'' if total.distinct_is_exact else '>= '}{total.distinct_findings:,}",
         f"{total.failures:,}",
         _since(total.seconds_since_finding),
     ]

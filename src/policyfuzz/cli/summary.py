@@ -17,6 +17,9 @@ from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
 
+#: Findings that a summary shows.
+_SHOWN = 8
+
 
 def crash_rates(progress: Progress) -> dict[str, str]:
     """Crash rate of the search, and the failure probability by its random draws, each under its label."""
@@ -80,12 +83,13 @@ def print_summary(
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
     grid.add_row("campaign", str(campaign.folder))
     console.print(grid)
-    distinct = campaign.findings(distinct_only=True)
+    # no more than there are, or the whole table would be searched for another one
+    distinct = campaign.findings(distinct_only=True, most=min(_SHOWN, progress.distinct_findings))
     if distinct:
         console.print()
-        console.print(findings_table(campaign, distinct[:8]))
+        console.print(findings_table(campaign, distinct))
         console.print(f"replay one:  {replay_command(campaign, distinct[0].id)}", style="bold")
-        if len(distinct) > 8 or progress.findings > len(distinct):
+        if progress.findings > len(distinct):
             console.print(f"see all:     policyfuzz show {campaign.folder} --all")
 
 

@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, cast, get_args, get_type_hints
 
 from policyfuzz.core.errors import UsageError, unknown_name
 
 DEFAULT_STRATEGY = "portfolio"
+#: Episodes of a batch, and batches in flight, that no machine could hold more of.
+_LARGEST_BATCH = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +76,15 @@ class CampaignConfig:
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("seed", self.seed, 0),
-            ("batch", self.batch_size, 1),
-            ("window", self.window, 1),
+        for name, value, least, most in (
+            ("seed", self.seed, 0, math.inf),
+            ("batch", self.batch_size, 1, _LARGEST_BATCH),
+            ("window", self.window, 1, _LARGEST_BATCH),
         ):
             if value < least:
                 raise UsageError(f"{name} is {value}, expected {least} or more")
+            if value > most:
+                raise UsageError(f"{name} is {value:,}, expected {most:,} or less")
         if not 0 < self.distinct_radius < math.inf:
             raise UsageError(f"radius is {self.distinct_radius:g}, expected more than 0")
 
@@ -90,12 +94,9 @@ class CampaignConfig:
 
     @staticmethod
     def from_json(text: str) -> "CampaignConfig":
-        """The configuration that `to_json` wrote."""
-        values: dict[str, Any] = json.loads(text)
-        search = values.pop("search")
-        density = DensitySettings(**search.pop("density"))
-        freshness = FreshnessSettings(**search.pop("freshness"))
-        return CampaignConfig(**values, search=SearchSettings(**search, density=density, freshness=freshness))
+        """The configuration that `to_json` wrote; raises a ValueError if any value is of another type."""
+        config: CampaignConfig = _typed(CampaignConfig, json.loads(text))
+        return config
 
     def differences(self, other: "CampaignConfig") -> list[str]:
         """What differs, with both values, for a reader."""
@@ -109,6 +110,21 @@ class CampaignConfig:
             else f"{name} was {mine[name]!r}, now {theirs[name]!r}"
             for name in changed
         ]
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """The `value` that JSON holds as a `kind`: a record of settings, or the type of one of its fields."""
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        if not isinstance(value, dict) or not value.keys() <= hints.keys():
+            raise ValueError(f"expected {', '.join(hints)}, given {str(value)[:50]!r}")
+        return cast(Any, kind)(**{name: _typed(hints[name], item) for name, item in value.items()})
+    allowed = get_args(kind) or (kind,)
+    if float in allowed and type(value) is int and abs(value) < 2**63:
+        value = float(value)
+    if type(value) not in allowed or (type(value) is float and not math.isfinite(value)):
+        raise ValueError(f"{str(value)[:50]!r} is not of type {' or '.join(one.__name__ for one in allowed)}")
+    return value
 
 
 def _option(setting: str, description: str) -> Any:

@@ -8,10 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from policyfuzz.core.errors import CampaignError, CannotRender
+from policyfuzz.core.errors import CannotRender
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import Recording, record
 from policyfuzz.report.film import Camera
+from policyfuzz.report.whole_file import make_folder_of, whole_file
 from policyfuzz.triage.replay import Replay
 
 #: More state coordinates than this would only be a tangle.
@@ -25,14 +26,12 @@ _STILLS = (0.0, 0.5, 0.85, 1.0)
 def draw_replay(replay: Replay, path: Path) -> None:
     """Draw the episode of `replay` into the PNG file `path`, in the target's own way if it has one."""
     target, finding = replay.target, replay.finding
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder_of(path)
+    with whole_file(path) as unfinished:
         if target.draw is not None:
-            target.draw(target, finding.input, finding.case_seed, path)
+            target.draw(target, finding.input, finding.case_seed, unfinished)
         else:
-            draw_episode(replay, path)
-    except OSError as error:
-        raise CampaignError(f"cannot write {path}: {error.strerror or error}") from error
+            draw_episode(replay, unfinished)
 
 
 def draw_episode(replay: Replay, path: Path) -> None:

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from policyfuzz.core import extras
-from policyfuzz.core.errors import CampaignError, TargetCodeError, UsageError, blamed_on
+from policyfuzz.core.errors import TargetCodeError, UsageError, blamed_on
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import record
 from policyfuzz.core.target import Target, split_options
+from policyfuzz.report.whole_file import make_folder_of, whole_file, writing
 from policyfuzz.triage.replay import Replay
 
 Picture = NDArray[np.uint8]  #: (height, width, 3)
@@ -156,31 +157,14 @@ def check_name(path: Path) -> None:
 def new_film(path: Path, pictures_per_second: int) -> Iterator[Film]:
     """A film that appears at `path` once it is complete; the ending of `path` decides its format."""
     check_name(path)
-    # an absolute name, which no encoder takes for an option or a protocol
-    unfinished = path.resolve().with_name(f"unfinished-{path.name}")
-    try:
-        with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            film = _FORMATS[path.suffix.lower()](unfinished, pictures_per_second)
+    make_folder_of(path)
+    # the name is absolute, which no encoder takes for an option or a protocol
+    with whole_file(path) as unfinished:
+        film = _FORMATS[path.suffix.lower()](unfinished, pictures_per_second)
         try:
             yield film
         finally:
-            with writing(path):
-                film.close()
-        with writing(path):
-            unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn a failure to write into an error that names `path`."""
-    try:
-        yield
-    except OSError as error:
-        reason = str(error.strerror or error).strip().splitlines()[0]
-        raise CampaignError(f"cannot write {path}: {reason}", hint="is the disk full?") from error
+            film.close()
 
 
 class _Mp4:

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.campaign.sync.files import PROGRESS, DamagedFile, InstanceInfo, read_json, read_sync_batch
-from policyfuzz.core.errors import CampaignError
+from policyfuzz.campaign.sync.files import (
+    PROGRESS,
+    DamagedFile,
+    InstanceInfo,
+    read_json,
+    read_sync_batch,
+    sync_batch_file,
+)
+from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.database import FILE_NAME, is_being_written
@@ -24,6 +31,10 @@ if TYPE_CHECKING:
 
 #: States of an instance. KILLED: it does not run, and did not stop cleanly. FOREIGN: no campaign.
 RUNNING, STOPPED, KILLED, DAMAGED, FOREIGN = "running", "stopped", "killed", "damaged", "foreign"
+#: Distinct findings of one instance, and of all, that are compared with each other. More would take too long.
+_MOST_COMPARED = 20_000
+#: More choices than any dimension has.
+_MOST_OPTIONS = 1_000_000
 #: Seconds in which a running instance on another machine replaces its progress.json.
 _SILENCE_SECONDS = 60.0
 
@@ -39,7 +50,8 @@ class Instance:
     progress: Progress
     stop_reason: str | None
     seconds_since_finding: float | None  #: campaign time; None if nothing was found
-    distinct: NDArray[np.float64] = field(repr=False)  #: (n, d) its distinct findings
+    #: (n, d) its distinct findings; None if there are too many to compare them with others
+    distinct: NDArray[np.float64] | None = field(repr=False)
     host: str | None = None  #: machine that it runs on, if another one
 
     @property
@@ -69,6 +81,7 @@ class Together:
     findings: int  #: each counted where it was found first
     imported_findings: int
     distinct_findings: int  #: of all instances, none counted twice
+    distinct_is_exact: bool  #: False: there are at least so many
     failures: int
     seconds_since_finding: float | None  #: of the instance that found something last
     failure_probability: FailureProbability | None  #: None if they fuzz different things
@@ -96,6 +109,7 @@ def instances_in(folder: Path) -> Iterator[Instance | Unreadable]:
 def together(instances: list[Instance]) -> Together:
     """Totals of all `instances`."""
     running = [one for one in instances if one.state == RUNNING]
+    distinct = [_distinct_together(group) for group in _groups(instances)]
     since = [one.seconds_since_finding for one in instances if one.seconds_since_finding is not None]
     return Together(
         instances=len(instances),
@@ -105,7 +119,8 @@ def together(instances: list[Instance]) -> Together:
         executions_per_second=sum(one.progress.executions_per_second for one in running),
         findings=sum(one.own_findings for one in instances),
         imported_findings=sum(one.progress.imported_findings for one in instances),
-        distinct_findings=sum(map(_distinct_together, _groups(instances))),
+        distinct_findings=sum(count for count, _ in distinct),
+        distinct_is_exact=all(is_exact for _, is_exact in distinct),
         failures=sum(one.progress.failures for one in instances),
         seconds_since_finding=min(since, default=None),
         failure_probability=_failure_probability(instances),
@@ -122,21 +137,27 @@ def _groups(instances: list[Instance]) -> list[list[Instance]]:
     return list(groups.values())
 
 
-def _distinct_together(instances: list[Instance]) -> int:
-    """How many findings of `instances` of the same inputs are distinct.
+def _distinct_together(instances: list[Instance]) -> tuple[int, bool]:
+    """How many findings of `instances` of the same inputs are distinct, and whether that is exact.
 
     If the instances differ in their radius, the largest one counts. The instance with the most findings comes
-    first, so that all of its findings count.
+    first, so that all of its findings count. If there are too many to compare, only its findings count.
     """
+    most = max(one.progress.distinct_findings for one in instances)
+    if len(instances) == 1:
+        return most, True
+    found = [one.distinct for one in instances if one.distinct is not None]
+    if len(found) < len(instances) or sum(map(len, found)) > _MOST_COMPARED:
+        return most, False
     # imported here: `status` of a single campaign must not wait for scipy
     from policyfuzz.search.distinct import DistinctSet
 
     space = _input_space(instances[0].dimensions)
     distinct = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
-    for one in sorted(instances, key=lambda one: -len(one.distinct)):
-        if len(one.distinct):
-            distinct.add(space.to_unit(one.distinct))
-    return len(distinct)
+    for inputs in sorted(found, key=len, reverse=True):
+        if len(inputs):
+            distinct.add(space.to_unit(inputs))
+    return len(distinct), True
 
 
 def _failure_probability(instances: list[Instance]) -> FailureProbability | None:
@@ -154,18 +175,22 @@ def _from_store(folder: Path) -> Instance:
     campaign = CampaignReader(folder)
     is_running, reason = is_being_written(folder), campaign.stop_reason()
     progress = campaign.progress()
-    confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,))
-    columns = campaign.input_columns
-    rows = [[row[column] for column in columns] for row in campaign.iterate("findings", "is_distinct")]
+    confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,)) if progress.findings else []
+    count = progress.distinct_findings
+    dimensions = [[row["name"], row["kind"], row["low"], row["high"]] for row in campaign.dimensions]
+    try:
+        _input_space(dimensions)
+    except (ValueError, OverflowError, UsageError) as error:
+        raise CampaignError(f"its dimensions make no sense: {error}") from error
     return Instance(
         name=folder.name,
         state=RUNNING if is_running else STOPPED if reason else KILLED,
         config=campaign.config,
-        dimensions=[[row["name"], row["kind"], row["low"], row["high"]] for row in campaign.dimensions],
+        dimensions=dimensions,
         progress=progress,
         stop_reason=None if is_running else reason,
         seconds_since_finding=max(progress.seconds - confirmed[0]["seconds"], 0.0) if confirmed else None,
-        distinct=np.array(rows, np.float64).reshape(len(rows), len(columns)),
+        distinct=campaign.distinct_inputs(most=count) if count <= _MOST_COMPARED else None,
     )
 
 
@@ -182,9 +207,13 @@ def _from_elsewhere(folder: Path) -> Instance | None:
         return None
     try:
         progress = Progress(**page["progress"])
-        last, batches, silence = page["last_finding_seconds"], page["parcels"], time.time() - page["at"]
-    except (KeyError, TypeError) as error:
+        last, batches, silence = page["last_finding_seconds"], int(page["parcels"]), time.time() - page["at"]
+        since = None if last is None else max(progress.seconds - float(last), 0.0)
+        _input_space(info.dimensions)
+    except (KeyError, TypeError, ValueError, OverflowError, UsageError) as error:
         raise DamagedFile(f"{PROGRESS} is damaged: {error}") from error
+    if progress.problem:
+        raise DamagedFile(f"{PROGRESS} is damaged: {progress.problem}")
     return Instance(
         name=folder.name,
         state=RUNNING if is_being_written(folder) or silence < _SILENCE_SECONDS else KILLED,
@@ -192,21 +221,26 @@ def _from_elsewhere(folder: Path) -> Instance | None:
         dimensions=info.dimensions,
         progress=progress,
         stop_reason=None,
-        seconds_since_finding=None if last is None else max(progress.seconds - last, 0.0),
+        seconds_since_finding=since,
         distinct=_findings_in_sync_batches(folder, batches, len(info.dimensions)),
         host=info.host,
     )
 
 
-def _findings_in_sync_batches(folder: Path, batches: int, dimensions: int) -> NDArray[np.float64]:
-    """(n, d) the findings in all sync batches that can be read."""
-    found = [np.empty((0, dimensions))]
+def _findings_in_sync_batches(folder: Path, batches: int, dimensions: int) -> NDArray[np.float64] | None:
+    """(n, d) the findings in all sync batches that can be read; None if there are too many."""
+    found, count = [np.empty((0, dimensions))], 0
     for number in range(1, batches + 1):
+        if not sync_batch_file(folder, number).exists():
+            break  # the files come from elsewhere, and so does the number of them
         try:
             batch = read_sync_batch(folder, number, dimensions)
         except (DamagedFile, OSError):
             continue  # the total is then a little low
         found.append(batch.inputs[batch.findings > 0])
+        count += len(found[-1])
+        if count > _MOST_COMPARED:
+            return None
     return np.concatenate(found)
 
 
@@ -219,6 +253,8 @@ def _input_space(dimensions: list[list[Any]]) -> "InputSpace":
         if kind == Angle.kind:
             made.append(Angle(name))
         elif kind == Choice.kind:
+            if not 0 <= high < _MOST_OPTIONS:
+                raise UsageError(f"input {name} has {high} options")
             made.append(Choice(name, tuple(str(number) for number in range(int(high) + 1))))
         elif kind == Integer.kind:
             made.append(Integer(name, int(low), int(high)))

@@ -71,9 +71,21 @@ class Cases:
         return {f"{prefix}{name}": getattr(self, name) for name in _FIELDS}
 
     @staticmethod
-    def from_state(state: Mapping[str, NDArray[Any]], prefix: str) -> "Cases":
-        """The cases that `state` turned into arrays."""
-        return Cases(*(state[f"{prefix}{name}"] for name in _FIELDS))
+    def from_state(state: Mapping[str, NDArray[Any]], prefix: str, dimensions: int) -> "Cases":
+        """The cases, of inputs with this many `dimensions`, that `state` turned into arrays."""
+        cases = Cases(*(state[f"{prefix}{name}"] for name in _FIELDS))
+        model = Cases.none(dimensions)
+        for name in _FIELDS:
+            given, expected = getattr(cases, name), getattr(model, name)
+            shape = (len(cases), *expected.shape[1:])
+            if given.dtype != expected.dtype or given.shape != shape:
+                is_not = f"{given.dtype} {given.shape}, not {expected.dtype} {shape}"
+                raise ValueError(f"{prefix}{name} are {is_not}")
+        if not np.isin(cases.purposes, [int(one) for one in Purpose]).all():
+            raise ValueError(f"{prefix}purposes are not known")
+        if not np.isfinite(cases.inputs).all():
+            raise ValueError(f"{prefix}inputs are not all finite")
+        return cases
 
     @staticmethod
     def none(dimensions: int) -> "Cases":

@@ -33,6 +33,12 @@ class DistinctSet:
         pieces = [self._add(unit[start : start + _TAIL]) for start in range(0, len(unit), _TAIL)]
         return np.concatenate([np.empty(0, np.bool_), *pieces])
 
+    def restore(self, unit: NDArray[np.float64]) -> None:
+        """Take over `unit` (n, d), which are known to be distinct, instead of what there was."""
+        self._tail = []
+        unit = np.where(self.periods > 0, unit % 1.0, unit)
+        self._trees = [KDTree(unit, boxsize=self.periods)] if len(unit) else []
+
     def _add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         is_distinct = self._is_free(unit)
         new: list[NDArray[np.float64]] = []

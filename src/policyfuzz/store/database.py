@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +16,23 @@ if TYPE_CHECKING:
 
 FILE_NAME = "campaign.sqlite"
 LOCK_NAME = "writer.lock"
+#: What a campaign file is called until it is complete.
+UNFINISHED = f"{FILE_NAME}.new"
+#: Pictures and films of findings.
+PICTURES = "findings"
+#: Endings of files that SQLite keeps beside a campaign file. The last is not ours: campaigns use WAL mode.
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
 #: Raised when an older file can no longer be read.
 FORMAT_VERSION = 5
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
+#: Steps of SQLite's machine between two looks at a statement, looks that are free, and the most steps per
+#: byte of the file after these.
+_STEPS_BETWEEN_LOOKS, _FREE_LOOKS, _STEPS_PER_BYTE = 1_000_000, 50, 20
+#: Since SQLite 3.37, tables can refuse values of another type than that of their column.
+_STRICT = " STRICT" if sqlite3.sqlite_version_info >= (3, 37) else ""
 
 
 def campaign_file(folder: Path) -> Path:
@@ -38,6 +50,7 @@ def connect(path: Path, mode: str, is_at_rest: bool = False) -> sqlite3.Connecti
 
     A file that `is_at_rest` has no writer, and is read without locks.
     """
+    _check_side_files(path)
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     has_log = path.with_name(f"{path.name}-wal").exists()
     # readers lock by files beside the database, which cannot be made in a folder that is not writable
@@ -45,14 +58,61 @@ def connect(path: Path, mode: str, is_at_rest: bool = False) -> sqlite3.Connecti
         uri += "&immutable=1"
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=30)
+        _distrust(connection)
+        if mode != "ro":
+            # survives a killed process; only a power failure may cost the last batches
+            connection.execute("PRAGMA synchronous = NORMAL")
+            # pages (of 4 kB); the state is rewritten with every batch, so copying it back rarely saves time
+            connection.execute("PRAGMA wal_autocheckpoint = 4000")
     except sqlite3.Error as error:
-        raise CampaignError(f"cannot open {path}: {error}", hint="is the folder writable?") from error
-    if mode != "ro":
-        # survives a killed process; only a power failure may cost the last batches
-        connection.execute("PRAGMA synchronous = NORMAL")
-        # pages (of 4 kB); the state is rewritten with every batch, so copying it back rarely saves time
-        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+        raise CampaignError(
+            f"cannot read {path}: {error}", hint="it is damaged, is not a campaign, or may not be read"
+        ) from error
     return connection
+
+
+def _check_side_files(path: Path) -> None:
+    """Refuse side files that are links, and journals: SQLite would change what is behind them."""
+    for ending in _SIDE_FILES:
+        side = path.with_name(path.name + ending)
+        try:
+            is_plain = stat.S_ISREG(side.lstat().st_mode)
+        except OSError:
+            continue
+        if not is_plain or ending == "-journal":
+            raise CampaignError(f"{side} is not from policyfuzz", hint="remove it if it is not yours")
+
+
+def _distrust(connection: sqlite3.Connection) -> None:
+    """Let nothing in the file run code."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    defensive = getattr(sqlite3, "SQLITE_DBCONFIG_DEFENSIVE", None)
+    if defensive is not None:  # Python 3.12 and later
+        connection.setconfig(defensive, True)  # type: ignore[attr-defined, unused-ignore]
+
+
+class Patience:
+    """Ends a statement that takes more steps than any on a sound file of this size could.
+
+    Pages of a damaged file may lead in circles.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._path, self._looks, self._is_writing = path, 0, False
+        connection.set_progress_handler(self._look, _STEPS_BETWEEN_LOOKS)
+
+    def renew(self, is_writing: bool = False) -> None:
+        """Another statement begins. Those that write only do what we tell them, however long it takes."""
+        self._looks, self._is_writing = 0, is_writing
+
+    def _look(self) -> bool:
+        self._looks += 1
+        if self._looks < _FREE_LOOKS or self._is_writing:
+            return False
+        log = self._path.with_name(f"{self._path.name}-wal")
+        size = sum(file.stat().st_size for file in (self._path, log) if file.exists())
+        return (self._looks - _FREE_LOOKS) * _STEPS_BETWEEN_LOOKS > _STEPS_PER_BYTE * size
 
 
 def check_format(connection: sqlite3.Connection, folder: Path) -> None:
@@ -73,6 +133,8 @@ def lock_for_writing(folder: Path) -> "BaseFileLock":
     """Become the one writer of the campaign in `folder`; the lock ends with the process at the latest."""
     from filelock import FileLock, Timeout
 
+    if (folder / LOCK_NAME).is_symlink():  # older versions of filelock would empty the file behind it
+        raise CampaignError(f"{folder / LOCK_NAME} is a link", hint="remove it; it should be a file")
     lock = FileLock(folder / LOCK_NAME)
     try:
         # long enough for a reader that only looks whether there is a writer
@@ -91,6 +153,8 @@ def is_being_written(folder: Path) -> bool:
     """True if another process runs the campaign in `folder`."""
     from filelock import FileLock, Timeout  # readers of a finished campaign do without
 
+    if (folder / LOCK_NAME).is_symlink():
+        return False
     lock = FileLock(folder / LOCK_NAME)
     try:
         lock.acquire(timeout=0)
@@ -100,6 +164,18 @@ def is_being_written(folder: Path) -> bool:
         return False  # read-only for us: no writer of ours holds the lock
     lock.release()
     return False
+
+
+def picture_file(folder: Path, name: str) -> Path:
+    """Where the picture or film `name` of the campaign in `folder` goes; a link there is refused."""
+    path = folder / PICTURES / name
+    for place in (path.parent, path):
+        if place.is_symlink():
+            raise CampaignError(
+                f"{place} is a link: writing there would change what is behind it",
+                hint="remove the link, or name the file yourself",
+            )
+    return path
 
 
 #: Columns of `seeds`. A seed has no record: the corpus keeps its columns as arrays.
@@ -125,20 +201,47 @@ INPUT_TABLES = {
     "errors": columns_of(FailedEpisode),
 }
 BATCH_COLUMNS = columns_of(Progress)
+_ABOUT_COLUMNS = {"name": Column("TEXT PRIMARY KEY", "of a fact"), "value": Column("TEXT NOT NULL", "of it")}
+_DIMENSION_COLUMNS = {
+    "position": Column("INTEGER PRIMARY KEY", "from 0"),
+    "name": Column("TEXT NOT NULL", "of the dimension"),
+    "column": Column("TEXT NOT NULL", "its name in other tables"),
+    "kind": Column("TEXT NOT NULL", "of dimension"),
+    "low": Column("REAL NOT NULL", "smallest value"),
+    "high": Column("REAL NOT NULL", "largest value"),
+    "unit": Column("TEXT NOT NULL", "of its values"),
+    "options": Column("TEXT", "of a choice, as JSON"),
+}
+STATE_COLUMNS = {
+    "name": Column("TEXT PRIMARY KEY", "of an array"),
+    "dtype": Column("TEXT NOT NULL", "as numpy writes it"),
+    "shape": Column("TEXT NOT NULL", "as JSON"),
+    "data": Column("BLOB NOT NULL", "its bytes"),
+}
+#: Tables that are the same in every campaign, and their columns.
+COMMON_TABLES = {
+    "about": _ABOUT_COLUMNS,
+    "dimensions": _DIMENSION_COLUMNS,
+    "batches": BATCH_COLUMNS,
+    "state": STATE_COLUMNS,
+}
+
+
+def tables_of(columns: Sequence[str]) -> dict[str, dict[str, Column]]:
+    """Every table of a campaign with these input `columns`, and its columns."""
+    inputs = dict.fromkeys(columns, Column("REAL NOT NULL", "a value of the input"))
+    return COMMON_TABLES | {name: columns | inputs for name, columns in INPUT_TABLES.items()}
 
 
 def create_statements(dimension_names: Sequence[str]) -> list[str]:
     """SQL that makes an empty campaign with these input columns."""
-    inputs = dict.fromkeys(input_columns(dimension_names), Column("REAL NOT NULL", "a value of the input"))
+    tables = tables_of(input_columns(dimension_names))
     return [
         f"PRAGMA application_id = {APPLICATION_ID}",
         f"PRAGMA user_version = {FORMAT_VERSION}",
-        "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-        "CREATE TABLE dimensions (position INTEGER PRIMARY KEY, name TEXT, column TEXT, kind TEXT,"
-        " low REAL, high REAL, unit TEXT, options TEXT)",
-        *(_create_table(name, columns | inputs) for name, columns in INPUT_TABLES.items()),
-        _create_table("batches", BATCH_COLUMNS),
-        "CREATE TABLE state (name TEXT PRIMARY KEY, dtype TEXT, shape TEXT, data BLOB)",
+        *(_create_table(name, columns) for name, columns in tables.items()),
+        # files of earlier versions have none
+        "CREATE INDEX errors_of_findings ON errors (finding) WHERE finding IS NOT NULL",
     ]
 
 
@@ -167,4 +270,4 @@ def quoted(name: str) -> str:
 
 def _create_table(name: str, columns: Mapping[str, Column]) -> str:
     described = (f"{quoted(key)} {column.kind}" for key, column in columns.items())
-    return f"CREATE TABLE {name} ({', '.join(described)})"
+    return f"CREATE TABLE {name} ({', '.join(described)}){_STRICT}"

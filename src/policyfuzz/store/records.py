@@ -30,6 +30,9 @@ class Column:
     name: str | None = None  #: if it differs from the name of the field
 
 
+#: More than any campaign can count.
+_LARGEST_TOTAL = 10**12
+
 _KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL NOT NULL", "TEXT NOT NULL"
 
 
@@ -116,6 +119,18 @@ class Progress:
     restarts: Annotated[int, Column(_INTEGER, "workers that were replaced")] = 0
     fresh_share: Annotated[float, Column("REAL", "of this batch: share of fresh sequences")] = math.nan
     fresh_threshold: Annotated[float, Column("REAL", "of this batch: log-density per state")] = math.nan
+
+    @property
+    def problem(self) -> str | None:
+        """Why no campaign can have these totals; None if one can."""
+        for name, (one, kind, _) in _stored_fields(Progress).items():
+            value = getattr(self, one)
+            if type(value) is not kind and not (kind is float and type(value) is int):
+                return f"the total {name!r} is {value!r:.50}"
+            if kind is int and not 0 <= value <= _LARGEST_TOTAL:
+                return f"the total {name!r} is {value}"
+        is_possible = self.sample_crashes <= self.samples and self.mutant_crashes <= self.mutants
+        return None if is_possible else "more episodes crashed than were run"
 
     @property
     def failures(self) -> int:

@@ -17,7 +17,7 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.inputs import Choice, Dimension, InputSpace
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.store import database
-from policyfuzz.store.database import campaign_file, connect, lock_for_writing
+from policyfuzz.store.database import UNFINISHED, Patience, campaign_file, connect, lock_for_writing
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, row_of
 
@@ -28,12 +28,18 @@ class CampaignWriter(CampaignReader):
     """The one writer of a campaign. Every batch is one transaction."""
 
     def __init__(self, folder: Path, lock: BaseFileLock | None = None) -> None:
-        campaign_file(folder)
+        path = campaign_file(folder)
         self._lock = lock or lock_for_writing(folder)
         try:
+            if path.is_symlink():
+                raise CampaignError(f"{path} is a link", hint="resume in the folder that it leads to")
             super().__init__(folder)
             self._connection.close()
-            self._connection = connect(campaign_file(folder), "rw")
+            self._connection = connect(path, "rw")
+            self._patience = Patience(self._connection, path)
+            self._identity = _identity(path)
+            if "instance" not in self.about:
+                self._set_about("instance", uuid4().hex)
         except BaseException:
             self._lock.release()
             raise
@@ -65,10 +71,11 @@ class CampaignWriter(CampaignReader):
 
     def set_stop_reason(self, reason: str | None) -> None:
         """Say why the campaign has stopped; None while it runs."""
+        if reason is not None:
+            self._set_about("stop_reason", reason)
+            return
         with self._writing():
             self._connection.execute("DELETE FROM about WHERE name = 'stop_reason'")
-            if reason is not None:
-                self._connection.execute("INSERT INTO about VALUES ('stop_reason', ?)", (reason,))
 
     def close(self) -> None:
         super().close()
@@ -81,16 +88,29 @@ class CampaignWriter(CampaignReader):
         except CampaignError:
             is_empty = False  # the next reader reports what is wrong
         self.close()
-        if is_empty:
+        if is_empty and _identity(self.folder / database.FILE_NAME) == self._identity:
             file = database.FILE_NAME
             for name in (file, f"{file}-wal", f"{file}-shm", database.LOCK_NAME):
                 (self.folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # there may be other things in it
                 self.folder.rmdir()
 
+    def _set_about(self, name: str, value: str) -> None:
+        with self._writing():
+            statement = "INSERT OR REPLACE INTO about (name, value) VALUES (?, ?)"
+            self._connection.execute(statement, (name, value))
+        self.about[name] = value
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it is stored, or nothing."""
+        # the file that is open would go on growing, without a name, until it is closed and gone
+        if _identity(self.folder / database.FILE_NAME) != self._identity:
+            raise CampaignError(
+                f"{self.folder / database.FILE_NAME} was removed or replaced while the campaign ran",
+                hint="what was found since the last batch is lost; start the campaign again",
+            )
+        self._patience.renew(is_writing=True)
         try:
             with self._connection:
                 yield
@@ -118,7 +138,7 @@ class CampaignWriter(CampaignReader):
             run_many(database.insert_statement("seeds", columns), zip(*columns.values(), strict=True))
         run_many("UPDATE seeds SET energy = ? WHERE id = ?", record.energies)
         run_many(
-            "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO state (name, dtype, shape, data) VALUES (?, ?, ?, ?)",
             [
                 (name, array.dtype.str, json.dumps(array.shape), np.ascontiguousarray(array).tobytes())
                 for name, array in record.state.items()
@@ -135,6 +155,15 @@ class CampaignWriter(CampaignReader):
         return row_of(record) | dict(zip(self.input_columns, record.input.tolist(), strict=True))
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at `path`; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _options(dimension: Dimension) -> str | None:
     """The names that a choice is made from, as JSON."""
     return json.dumps(dimension.options) if isinstance(dimension, Choice) else None
@@ -146,8 +175,9 @@ def _create(folder: Path, config: CampaignConfig, space: InputSpace) -> None:
             f"the input has {len(space.dimensions)} dimensions, at most {database.MOST_DIMENSIONS} fit"
         )
     # made under another name, so that a campaign file is never seen half made
-    unfinished = folder / f"{database.FILE_NAME}.new"
-    unfinished.unlink(missing_ok=True)
+    unfinished = folder / UNFINISHED
+    for ending in ("", "-wal", "-shm", "-journal"):  # a process may have died here
+        unfinished.with_name(unfinished.name + ending).unlink(missing_ok=True)
     connection = connect(unfinished, "rwc")
     columns = database.input_columns(space.names)
     try:

@@ -1,0 +1,189 @@
+"""Time and memory of looking at a campaign with a million findings, and of resuming it."""
+
+import dataclasses
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+import numpy as np
+
+from benchmarks.measurement import Measurement, Track, progress, ratio_table
+from policyfuzz.campaign.launch import launch
+from policyfuzz.cli.console import print_json, results
+from policyfuzz.cli.options import as_json
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.settings import Budget
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import CONFIRMED, BatchRecord, Finding
+from policyfuzz.store.writer import CampaignWriter
+from policyfuzz.targets.registry import load_target
+
+_TARGET = "ripple:dimensions=4,probability=0.3"
+#: Findings of the campaign that all others are compared with.
+_FEW = 1_000
+#: Findings that are written in one transaction, and of how many one is distinct.
+_AT_ONCE, _PER_DISTINCT = 50_000, 10
+#: A campaign that really runs has one finding for so many of the large campaign.
+_SHARE_OF_RUN = 20
+#: Goals of the verbs that only look.
+_MOST_SECONDS, _MOST_MEGABYTES = 1.0, 150.0
+#: Goal of everything that goes through all findings, against the campaign with few.
+_MOST_GROWTH = 1.5
+_REPEATS = 3
+
+#: Runs a command and prints its processor seconds, kilobytes and exit code. A small process of its own,
+#: because a child is born with its parent's memory on its account.
+_MEASURE = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss, os.waitstatus_to_exitcode(status))
+"""
+
+_LOOKING = {
+    "status": ["status"],
+    "show": ["show"],
+    "show --json": ["show", "--json"],
+    "show --all": ["show", "--all"],
+    "show 500": ["show", "500"],
+    "show --errors": ["show", "--errors"],
+}
+_GOING_THROUGH = {
+    "export .csv": ["export", "-o", "table.csv"],
+    "export .json": ["export", "-o", "table.json"],
+    "export .npz": ["export", "-o", "table.npz"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Of one process."""
+
+    seconds: float  #: of processor time, which a busy machine changes little
+    megabytes: float  #: at its peak
+
+
+@click.command("million")
+@click.option("--findings", type=click.IntRange(min=2 * _FEW), default=1_000_000, show_default=True)
+@as_json
+def command(findings: int, is_json: bool) -> int:
+    """Measure status, show, export and --resume on a campaign with a million findings (minutes)."""
+    with tempfile.TemporaryDirectory() as folder, progress() as track:
+        few, many = Path(folder, "few"), Path(folder, "many")
+        for campaign, size in track([(few, _FEW), (many, findings)], "writing campaigns"):
+            _write_campaign(campaign, size)
+        lines = _lines_of_verbs(few, many, findings, track)
+        lines += _lines_of_resume(Path(folder), few, many, findings)
+    if is_json:
+        print_json([dataclasses.asdict(line) for line in lines])
+    else:
+        results().print(ratio_table(lines))
+    return int(any(line.is_met is False for line in lines))
+
+
+def _lines_of_verbs(few: Path, many: Path, findings: int, track: Track) -> list[Measurement]:
+    lines = []
+    for name, (verb, *options) in track((_LOOKING | _GOING_THROUGH).items(), "reading campaigns"):
+        repeats = _REPEATS if name in _LOOKING else 1
+        before, after = (_cost_of([verb, str(one), *options], many.parent, repeats) for one in (few, many))
+        against = f"{_FEW:,} findings"
+        ratio = after.megabytes / before.megabytes
+        memory = (f"<= {_MOST_MEGABYTES:.0f} MB", after.megabytes <= _MOST_MEGABYTES)
+        seconds: tuple[str, bool | None] = (f"<= {_MOST_SECONDS:g} s", after.seconds <= _MOST_SECONDS)
+        if name in _GOING_THROUGH:
+            memory, seconds = (f"<= {_MOST_GROWTH} x", ratio <= _MOST_GROWTH), ("", None)
+        time_ratio = after.seconds / before.seconds
+        lines += [
+            Measurement(f"{name}, {findings:,} findings", after.seconds, "s", against, time_ratio, *seconds),
+            Measurement("  memory", after.megabytes, "MB", against, ratio, *memory),
+        ]
+    return lines
+
+
+def _lines_of_resume(folder: Path, few: Path, many: Path, findings: int) -> list[Measurement]:
+    """Resume the written campaigns, and one that really ran."""
+    before, after = (
+        _cost_of(
+            _fuzz(one, "--max-execs", CampaignReader(one).progress().executions + 1000, "--resume"), folder
+        )
+        for one in (few, many)
+    )
+    size = max(findings // _SHARE_OF_RUN, _FEW)
+    ran = _cost_of(_fuzz(folder / "ran", "--max-findings", size), folder)
+    resumed = _cost_of(_fuzz(folder / "ran", "--max-findings", size + 100, "--resume"), folder)
+    ratio, growth = resumed.megabytes / ran.megabytes, after.megabytes / before.megabytes
+    return [
+        Measurement(
+            f"resume, {findings:,} findings: memory", after.megabytes, "MB", f"{_FEW:,} findings", growth
+        ),
+        Measurement(
+            f"resume, {size:,} findings: memory",
+            resumed.megabytes,
+            "MB",
+            "the run itself",
+            ratio,
+            f"<= {_MOST_GROWTH} x",
+            ratio <= _MOST_GROWTH,
+        ),
+    ]
+
+
+def _fuzz(folder: Path, *options: object) -> list[str]:
+    return ["fuzz", _TARGET, "-o", str(folder), "--force", "--ui", "none", *map(str, options)]
+
+
+def _write_campaign(folder: Path, size: int) -> None:
+    """A campaign that ran for a moment, with further findings up to `size`, as its writer stores them."""
+    target = load_target(_TARGET)
+    launch(target, Budget(executions=500), folder=folder, force=True)
+    store, rng = CampaignWriter(folder), np.random.default_rng(0)
+    now, first = store.progress(), (store.last_number("findings") or 0) + 1
+    while first <= size:
+        numbers = range(first, min(first + _AT_ONCE, size + 1))
+        inputs = target.inputs.sample(rng, len(numbers))
+        now = replace(
+            now,
+            batch=now.batch + 1,
+            executions=now.executions + 2 * len(numbers),
+            findings=now.findings + len(numbers),
+            distinct_findings=now.distinct_findings + sum(number % _PER_DISTINCT == 0 for number in numbers),
+        )
+        found = [
+            Finding(
+                id=number,
+                status=CONFIRMED,
+                is_distinct=number % _PER_DISTINCT == 0,
+                kind="caught",
+                crash_step=7,
+                episode_return=-0.5,
+                parent=None,
+                case_seed=number,
+                batch=now.batch,
+                execution=now.executions,
+                seconds=now.seconds,
+                origin=None,
+                input=row,
+            )
+            for number, row in zip(numbers, inputs, strict=True)
+        ]
+        store.commit(BatchRecord(now, findings=found))
+        first = numbers[-1] + 1
+    store.close()
+
+
+def _cost_of(arguments: list[str], folder: Path, repeats: int = 1) -> _Cost:
+    """The least that a command line took, in a process of its own."""
+    costs = [_cost_once(arguments, folder) for _ in range(repeats)]
+    return _Cost(min(one.seconds for one in costs), min(one.megabytes for one in costs))
+
+
+def _cost_once(arguments: list[str], folder: Path) -> _Cost:
+    command = [sys.executable, "-c", _MEASURE, sys.executable, "-m", "policyfuzz", *arguments]
+    printed = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
+    seconds, kilobytes, code = printed.split()
+    if int(code) not in (0, 1):
+        raise UsageError(f"policyfuzz {' '.join(arguments)} ended with exit code {code}")
+    return _Cost(float(seconds), float(kilobytes) / 1024)

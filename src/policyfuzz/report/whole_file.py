@@ -1,0 +1,56 @@
+"""Files that appear whole or not at all."""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from policyfuzz.core.errors import CampaignError
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of `path` once it is complete; a failure leaves `path` alone.
+
+    It lies in the same folder and has the same ending. A device or a pipe is written directly, and of a link,
+    the file that it leads to is replaced.
+    """
+    with writing(path):
+        real = Path(os.path.realpath(path))
+        if real.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if real.exists() and not os.access(real, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
+            yield path
+            return
+        unfinished = real.with_name(f".unfinished-{uuid4().hex[:8]}{real.suffix}")
+        try:
+            yield unfinished
+            if real.exists():
+                shutil.copymode(real, unfinished)
+            unfinished.replace(real)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def make_folder_of(path: Path) -> None:
+    """Make the folder that `path` lies in, unless it is there."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into an error that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        reason = str(error.strerror or error).strip().splitlines()[0]
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "free some space, or name a file on another disk" if is_full else ""
+        raise CampaignError(f"cannot write {path}: {reason}", hint) from error
