@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
+from policyfuzz.campaign.exhaustion import Exhaustion
 from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, Pace, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
@@ -63,6 +64,7 @@ class Campaign:
     _confirmations: Confirmations = field(init=False)
     _distinct: DistinctSet = field(init=False)
     _imports: ImportQueue = field(init=False)
+    _exhaustion: Exhaustion = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
@@ -76,6 +78,7 @@ class Campaign:
         self._confirmations = Confirmations(len(space.dimensions))
         self._distinct = DistinctSet(config.distinct_radius, space.periods)
         self._imports = ImportQueue(len(space.dimensions), imports_seeds=self._fuzzer.learns)
+        self._exhaustion = Exhaustion.of(space, self.target.solvable)
 
     @property
     def progress(self) -> Progress:
@@ -102,6 +105,8 @@ class Campaign:
         finally:
             self._executor.close()
         self.store.set_stop_reason(reason.value)
+        if reason is StopReason.EXHAUSTED and self.target.inputs.sampler is None:  # all are equally likely
+            self.store.set_starts(len(self._exhaustion.starts), self._exhaustion.crashing)
         if self.progress.batch:
             self._sync(reason)
         self._emit(Stopped(reason, self.progress))
@@ -137,7 +142,7 @@ class Campaign:
             ) from error
 
     def _loop(self) -> StopReason:
-        reason = self.budget.limit_reached(self.progress)
+        reason = self._reason_to_stop()
         while True:
             self._sync()
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
@@ -149,7 +154,13 @@ class Campaign:
             except TimeIsUp:  # a resumed campaign runs again what is in flight
                 return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
-            reason = reason or self.budget.limit_reached(self.progress)
+            reason = reason or self._reason_to_stop()
+
+    def _reason_to_stop(self) -> StopReason | None:
+        """The limit that has been reached, or that there is nothing left to try."""
+        if reason := self.budget.limit_reached(self.progress):
+            return reason
+        return StopReason.EXHAUSTED if self._exhaustion.is_over else None
 
     def _time_left(self) -> float | None:
         """Seconds until episodes in flight are abandoned; None without a time limit."""
@@ -252,6 +263,7 @@ class Campaign:
         confirmed = int(np.count_nonzero(cases.purposes == Purpose.CONFIRM))  # they come first
         verdicts = self._judge(cases[:confirmed], executions[:confirmed])
         searched, results = cases[confirmed:], executions[confirmed:]
+        self._exhaustion.learn(cases, executions)
         update = self._fuzzer.tell(searched, results)
         with self._clock.activity("store"):
             self._tracker.count(searched, results)
@@ -325,6 +337,7 @@ class Campaign:
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
         state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
         state |= {f"imports.{name}": array for name, array in self._imports.state().items()}
+        state |= {f"exhaustion.{name}": array for name, array in self._exhaustion.state().items()}
         return state
 
     def _restore(self) -> None:
@@ -337,6 +350,7 @@ class Campaign:
         self._fuzzer.restore(substate("fuzzer.", state), corpus)
         self._confirmations.restore(substate("confirm.", state))
         self._imports.restore(substate("imports.", state))
+        self._exhaustion.restore(substate("exhaustion.", state))
         self._tracker.next_finding = (self.store.last_number("findings") or 0) + 1
         self._tracker.next_error = (self.store.last_number("errors") or 0) + 1
         waiting = self.store.records(Finding, "findings", "status = ?", (NEW,))

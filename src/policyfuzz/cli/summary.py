@@ -78,7 +78,10 @@ def print_summary(
     if progress.failures:
         grid.add_row("errors", f"{failures_text(progress)}: policyfuzz show {campaign.folder} --errors")
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
-    for label, line in crash_rates(progress).items():
+    rates = crash_rates(progress)
+    if stop_reason == StopReason.EXHAUSTED.value and (starts := campaign.starts()):
+        rates["failure probability"] = _of_all_starts(*starts)
+    for label, line in rates.items():
         grid.add_row(label, line)
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
     grid.add_row("campaign", str(campaign.folder))
@@ -91,6 +94,12 @@ def print_summary(
         console.print(f"replay one:  {replay_command(campaign, distinct[0].id)}", style="bold")
         if progress.findings > len(distinct):
             console.print(f"see all:     policyfuzz show {campaign.folder} --all")
+
+
+def _of_all_starts(total: int, crashing: int) -> str:
+    """How likely a failure is where all starts were tried, and the case seed changes nothing."""
+    found = f"{crashing:,} of them crash" if crashing else "none of them crashes"
+    return f"exactly {crashing / total:.1%}: all {total:,} starts were tried, {found}"
 
 
 def _was_sampling(config: CampaignConfig, progress: Progress, stop_reason: str | None) -> bool:

@@ -182,6 +182,12 @@ class CampaignReader:
             return progress
         return Progress()
 
+    def starts(self) -> tuple[int, int] | None:
+        """How many starts there are, and how many crash, if all of them were tried."""
+        total, _, crashing = self.about.get("starts", "").partition(" ")
+        is_read = total.isdecimal() and crashing.isdecimal() and 0 < int(total) >= int(crashing)
+        return (int(total), int(crashing)) if is_read else None
+
     def stop_reason(self) -> str | None:
         """Why the campaign has stopped, as of now; None while it runs, and after a kill."""
         for row in self.iterate("about", "name = 'stop_reason'"):

@@ -77,6 +77,10 @@ class CampaignWriter(CampaignReader):
         with self._writing():
             self._connection.execute("DELETE FROM about WHERE name = 'stop_reason'")
 
+    def set_starts(self, total: int, crashing: int) -> None:
+        """Say that all starts have been tried, and how many there are and crash."""
+        self._set_about("starts", f"{total} {crashing}")
+
     def close(self) -> None:
         super().close()
         self._lock.release()
