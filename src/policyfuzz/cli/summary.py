@@ -20,6 +20,9 @@ from policyfuzz.store.records import CONFIRMED, Finding, Progress
 #: Findings that a summary shows.
 _SHOWN = 8
 
+#: What stands for the policy of a target that brings its own, or one of a Python program.
+POLICY_OF_TARGET = "the target's own"
+
 
 def crash_rates(progress: Progress) -> dict[str, str]:
     """Crash rate of the search, and the failure probability by its random draws, each under its label."""
@@ -58,6 +61,7 @@ def print_summary(
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_row("target", f"{config.target}, strategy {config.strategy}, seed {config.seed}")
+    grid.add_row("policy", config.policy or POLICY_OF_TARGET)
     grid.add_row(
         "ran",
         f"{progress.executions:,} episodes in {format_seconds(progress.seconds)}"
