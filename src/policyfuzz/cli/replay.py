@@ -54,7 +54,7 @@ def command(
 ) -> int:
     """Run FINDING of the campaign in DIR again, compare, draw the episode, and film it if it can be filmed.
 
-    An .mp4 needs pip install 'policyfuzz[film]'; without it the film is a .gif.
+    An .mp4 needs the extra film; without it the film is a .gif.
     """
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.film import check_name
