@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policyfuzz import open_result
+from policyfuzz import CampaignReader, open_result
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.errors import CampaignError
 
@@ -171,3 +171,15 @@ def test_any_value_in_any_column_is_explained_or_harmless(sound, tmp_path, monke
     damaged_files.set_values(folder, changes)
     read(folder, capsys)
     resume(folder, capsys)
+
+
+def test_file_of_an_earlier_version_resumes_like_a_new_one(sound, tmp_path, capsys):
+    found = []
+    for name in ("new", "earlier"):
+        folder = shutil.copytree(sound, tmp_path / name)
+        if name == "earlier":  # no strict tables, no index
+            damaged_files.sql("DROP INDEX errors_of_findings")(folder)
+        resume(folder, capsys)
+        found.append([(one.id, one.status, *one.input) for one in CampaignReader(folder).findings()])
+    assert found[0] == found[1]
+    assert len(found[0]) > len(CampaignReader(sound).findings())

@@ -226,3 +226,41 @@ def test_damaged_campaign_gets_a_message(cli, campaign, tmp_path, verb):
     code, _, err = cli(verb, damaged, *extra)
     assert code == 2
     assert "damaged" in err
+
+
+@pytest.mark.parametrize("what", ["folder", "picture"])
+def test_replay_does_not_write_behind_a_link(cli, campaign, tmp_path, what):
+    linked = shutil.copytree(campaign, tmp_path / "c")
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "1.png").write_text("mine")
+    if what == "folder":
+        (linked / "findings").symlink_to(precious)
+    else:
+        (linked / "findings").mkdir()
+        (linked / "findings" / "1.png").symlink_to(precious / "1.png")
+    code, out, err = cli("replay", linked, 1)
+    assert code == 2
+    assert "finding 1 crashes" in out, "the verdict is printed all the same"
+    assert "is a link" in err
+    assert [path.read_text() for path in precious.iterdir()] == ["mine"]
+
+
+def test_export_leaves_the_older_file_when_it_fails(cli, campaign, tmp_path):
+    damaged = shutil.copytree(campaign, tmp_path / "c")
+    with closing(sqlite3.connect(damaged / "campaign.sqlite")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ' STRICT', '') WHERE type = 'table'")
+    with closing(sqlite3.connect(damaged / "campaign.sqlite")) as connection, connection:
+        connection.execute("UPDATE findings SET seconds = 'x' WHERE id = (SELECT MAX(id) FROM findings)")
+    Path("t.csv").write_text("old")
+    code, _, err = cli("export", damaged, "-o", "t.csv")
+    assert (code, Path("t.csv").read_text()) == (2, "old")
+    assert "column 'seconds' of table findings holds str, expected a number" in err
+    assert not list(tmp_path.glob(".unfinished*"))
+
+
+def test_export_to_standard_output_is_not_renamed(campaign):
+    command = [sys.executable, "-m", "policyfuzz", "export", campaign, "--format", "csv", "-o", "/dev/stdout"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("id,status,is_distinct")

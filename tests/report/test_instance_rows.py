@@ -56,6 +56,14 @@ def test_union_counts_equal_and_near_findings_once():
     assert distinct_together(dimensions) == 0
 
 
+def test_union_of_too_many_findings_is_a_lower_bound(shared, monkeypatch):
+    monkeypatch.setattr("policyfuzz.report.instances._MOST_COMPARED", 3)
+    instances = readable_in(shared)
+    total = together(instances)
+    assert not total.distinct_is_exact
+    assert total.distinct_findings == max(one.progress.distinct_findings for one in instances) > 3
+
+
 def test_union_knows_every_kind_of_dimension():
     dimensions = [
         ["c", "choice", 0.0, 3.0],

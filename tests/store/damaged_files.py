@@ -258,6 +258,7 @@ EDITS: dict[str, Edit] = {
     "other version": sql("PRAGMA user_version = 99"),
     # bytes
     "pages in a circle": pages_in_a_circle,
+    "schema unreadable": with_bytes(lambda data: data.replace(b"CREATE TABLE", b"CREATE \xa2ABLE")),
     "half of it": with_bytes(lambda data: data[: len(data) // 2]),
     "one page": with_bytes(lambda data: data[:4096]),
     "all but a byte": with_bytes(lambda data: data[:-1]),

@@ -19,6 +19,8 @@ from policyfuzz.store.records import CONFIRMED, Finding, Progress
 
 #: Findings that a summary shows.
 _SHOWN = 8
+#: Characters of a name in a table. A file from a stranger may hold a million, which take minutes to lay out.
+_LONGEST_CELL = 80
 
 #: What stands for the policy of a target that brings its own, or one of a Python program.
 POLICY_OF_TARGET = "the target's own"
@@ -146,13 +148,14 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
         table.add_column(name, justify="left" if name == "kind" else "right")
     for dimension in shown:
         unit = f"\n[{dimension['unit']}]" if dimension["unit"] else ""
-        table.add_column(Text(f"{dimension['name']}{unit}"), justify="right")
+        name = dimension["name"][:_LONGEST_CELL]
+        table.add_column(Text(f"{name}{unit[:_LONGEST_CELL]}"), justify="right")
     for finding in findings:
         mark = "" if finding.status == CONFIRMED else f" ({finding.status})"
         values = [value_text(*pair, ".6g") for pair in zip(shown, finding.input, strict=False)]
         table.add_row(
             str(finding.id),
-            finding.kind + mark,
+            finding.kind[:_LONGEST_CELL] + mark,
             str(finding.crash_step),
             f"{finding.episode_return:.4g}",
             *values,

@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,14 +19,15 @@ def whole_file(path: Path) -> Iterator[Path]:
     the file that it leads to is replaced.
     """
     with writing(path):
-        real = Path(os.path.realpath(path))
-        if real.is_dir():
+        if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if real.exists() and not os.access(real, os.W_OK):
+        if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
+        # /dev/stdout may be a plain file that somebody else has open
+        if path.exists() and (path.absolute().parts[1:2] == ("dev",) or not path.is_file()):
             yield path
             return
+        real = Path(os.path.realpath(path))
         unfinished = real.with_name(f".unfinished-{uuid4().hex[:8]}{real.suffix}")
         try:
             yield unfinished

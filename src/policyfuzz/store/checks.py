@@ -34,7 +34,7 @@ def check_tables(connection: sqlite3.Connection, tables: Mapping[str, Mapping[st
     would run whenever we write.
     """
     # views and virtual tables have no pages
-    query = "SELECT name, tbl_name, type, rootpage FROM sqlite_schema LIMIT 10000"
+    query = "SELECT name, tbl_name, type, rootpage FROM sqlite_master LIMIT 10000"
     found = connection.execute(query).fetchall()
     ordinary = {name for name, _, kind, page in found if kind == "table" and page}
     for name, columns in tables.items():

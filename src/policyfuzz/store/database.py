@@ -64,7 +64,7 @@ def connect(path: Path, mode: str, is_at_rest: bool = False) -> sqlite3.Connecti
             connection.execute("PRAGMA synchronous = NORMAL")
             # pages (of 4 kB); the state is rewritten with every batch, so copying it back rarely saves time
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:
         raise CampaignError(
             f"cannot read {path}: {error}", hint="it is damaged, is not a campaign, or may not be read"
         ) from error

@@ -312,7 +312,8 @@ class CampaignReader:
         self._patience.renew()
         try:
             yield
-        except (sqlite3.Error, checks.Damage, MemoryError) as error:
+        # a damaged schema may even make the message of SQLite's error unreadable
+        except (sqlite3.Error, checks.Damage, UnicodeError, MemoryError) as error:
             raise self._damaged(str(error) or "not enough memory") from error
 
     def _damaged(self, problem: str) -> CampaignError:

@@ -118,7 +118,7 @@ class CampaignWriter(CampaignReader):
         try:
             with self._connection:
                 yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             is_disk = isinstance(error, sqlite3.OperationalError)
             hint = "is the disk full? " if is_disk else ""
             raise CampaignError(
