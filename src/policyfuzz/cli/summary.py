@@ -13,6 +13,7 @@ from rich.text import Text
 
 from policyfuzz.cli.console import format_rate, format_seconds
 from policyfuzz.core.settings import CampaignConfig, StopReason
+from policyfuzz.report.ranking import worst_and_most_different
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
@@ -58,7 +59,7 @@ def workers_text(progress: Progress, is_live: bool = False) -> str:
 def print_summary(
     console: Console, campaign: CampaignReader, progress: Progress, stop_reason: str | None
 ) -> None:
-    """Print what was done and the first distinct findings, with the command that replays one."""
+    """Print what was done and a few distinct findings, with the command that replays the worst."""
     config = campaign.config
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
@@ -92,14 +93,15 @@ def print_summary(
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were valid and solvable")
     grid.add_row("campaign", str(campaign.folder))
     console.print(grid)
-    # no more than there are, or the whole table would be searched for another one
-    distinct = campaign.findings(distinct_only=True, most=min(_SHOWN, progress.distinct_findings))
+    distinct = worst_and_most_different(campaign, _SHOWN) if progress.distinct_findings else []
     if distinct:
         console.print()
+        if progress.distinct_findings > len(distinct):
+            console.print("the worst finding, and others that are bad and most unlike it:")
         console.print(findings_table(campaign, distinct))
         console.print(f"replay one:  {replay_command(campaign, distinct[0].id)}", style="bold")
         if progress.findings > len(distinct):
-            console.print(f"see all:     policyfuzz show {campaign.folder} --all")
+            console.print(f"see all:     policyfuzz show {campaign.folder} --all --sort return")
 
 
 def _of_all_starts(total: int, crashing: int) -> str:

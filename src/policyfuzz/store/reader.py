@@ -274,6 +274,29 @@ class CampaignReader:
             raise self._damaged(f"the rows of table {table} are not in order")
         return numbers
 
+    def ranking(
+        self,
+        where: str,
+        columns: Sequence[str],
+        most: int | None = None,
+        skip: int = 0,
+        of_first: int | None = None,
+    ) -> list[int]:
+        """Numbers of findings, sorted by `columns` and then by number, the lowest first, NaN last.
+
+        At most `most` after the first `skip`. Only the first `of_first` for which `where` holds count.
+        """
+        names = list(dict.fromkeys(["id", *columns]))
+        chosen = f"SELECT {', '.join(map(quoted, names))} FROM findings WHERE {where} ORDER BY id LIMIT ?"
+        order = ", ".join(f"{quoted(name)} IS NULL, {quoted(name)}" for name in [*columns, "id"])
+        limits = [value if value is not None else _LARGEST for value in (of_first, most)]
+        with self._reading():
+            query = f"SELECT id FROM ({chosen}) ORDER BY {order} LIMIT ? OFFSET ?"
+            numbers = [row[0] for row in self._connection.execute(query, [*limits, skip])]
+        if not all(isinstance(number, int) for number in numbers):
+            raise self._damaged("a finding has no number")
+        return numbers
+
     def close(self) -> None:
         """Release the file."""
         self._connection.close()
