@@ -94,6 +94,15 @@ class Interrupted(io.StringIO):
     presses = 1
 
 
+@pytest.fixture
+def _interruptible():
+    """Ctrl-C raises, even if the tests were started in the background, where it does nothing."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_interrupt_waits_until_the_picture_is_drawn_so_that_it_can_be_wiped_off():
     terminal = Interrupted()
     started = Started(CampaignConfig("ripple"), Budget(), "campaigns/ripple-1", Progress())
