@@ -2,6 +2,7 @@
 
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
+from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
 from policyfuzz.api.results import Records as Records
 from policyfuzz.api.results import Result as Result

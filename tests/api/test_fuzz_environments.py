@@ -1,5 +1,7 @@
 """Environments and policies that exist in this process only."""
 
+import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,6 +88,87 @@ def test_bounds_are_given_by_name_and_numpy_numbers_are_numbers():
     assert all(0 <= row["start"] <= 1 for row in result.rows())
     with pytest.raises(UsageError, match=r"expected \(low, high\)"):
         fuzz(input={"start": (0, 1, 2)})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"way": "options", "start": (0.0, 1.0)},
+        {"bounds": {"start": [0.0, 1.0]}},
+        {"start": np.array([0.0, 1.0])},
+    ],
+)
+def test_input_is_a_dictionary_with_a_way_tables_or_arrays(given):
+    found, expected = (fuzz(input=one).rows() for one in (given, "start=0.0..1.0"))
+    assert [row["start"] for row in found] == [row["start"] for row in expected] != []
+    with pytest.raises(UsageError, match="did you mean 'bounds'"):
+        fuzz(input={"bound": {"start": (0, 1)}})
+
+
+@dataclass(frozen=True)
+class Deep(pf.Composable):
+    """Fires beyond a place, which the environment tells in `info`."""
+
+    place: float = 2.0
+    info_keys = ("place",)
+    kinds = ("deep",)
+
+    def judge(self, trajectories):
+        return pf.at_first(trajectories.counted & (trajectories.signal("info.place") > self.place))
+
+
+class Telling(Corridor):
+    """Tells where it is."""
+
+    def step(self, action):
+        seen, reward, ended, cut, _ = super().step(action)
+        return seen, reward, ended, cut, {"place": self.place}
+
+
+def test_oracle_object_is_taken_and_gets_its_keys_of_info():
+    result = fuzz(Telling, oracle=Deep())
+    expected = fuzz(Telling, oracle="info.place>2.0")
+    assert [row["start"] for row in result.rows()] == [row["start"] for row in expected.rows()] != []
+    assert {finding.kind for finding in result.findings} == {"deep"}
+    assert "Deep(place=2.0)" in result.summary["target"]
+    assert result.replay(1).is_identical
+    mixed = fuzz(Telling, oracle=Deep(2.5) | pf.WithKind(pf.InfoTrue("place") & pf.Terminated(), "fell"))
+    assert {finding.kind for finding in mixed.findings} == {"deep"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "terminated as fell | info.place & info.place>14 | return<-100",
+        "truncated | !info.place",
+        "out_of_space",
+    ],
+)
+def test_oracle_object_that_has_words_is_written_in_them(text):
+    oracle = pf.parse_oracle(text)
+    made = pf.as_target("gym:CartPole-v1", lambda seen: 0, oracle=oracle)
+    assert made.name == pf.as_target("gym:CartPole-v1", lambda seen: 0, oracle=text).name
+    assert made.oracle == oracle
+
+
+def test_key_that_info_never_has_is_a_warning():
+    with pytest.warns(pf.HealthWarning, match="info never has plaice"):
+        fuzz(Telling, oracle="terminated | info.plaice")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pf.HealthWarning)
+        fuzz(Telling, oracle="terminated | info.place>9")
+
+
+def test_check_shows_inputs_and_oracle():
+    shown = str(pf.check(Corridor, brave, oracle="terminated as fell", episodes=20))
+    assert "input start: real, -4 to 2" in shown
+    assert "oracle: terminated as fell, as you asked" in shown
+    assert "crash kinds: fell" in shown
+
+
+def test_policies_by_agent_are_refused_where_there_is_one():
+    with pytest.raises(pf.PolicyFuzzError, match="for agent_0, and this environment has one agent"):
+        fuzz(policy={"agent_0": brave})
 
 
 def test_finding_is_replayed_and_filmed_in_this_process(tmp_path):

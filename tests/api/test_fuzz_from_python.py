@@ -107,8 +107,16 @@ def test_what_only_a_name_can_have_is_refused_for_a_target_object():
         pf.fuzz(slide(), 3)
     with pytest.raises(UsageError, match="cannot fuzz a float"):
         pf.fuzz(1.5)
-    with pytest.raises(UsageError, match="oracle is a Below, expected text"):
-        pf.fuzz(RIPPLE, oracle=pf.Below("height", 0.0, kind="fell"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="oracle is a int, expected text or an object"):
+        pf.fuzz(RIPPLE, oracle=3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="oracle is a type, expected text or an object"):
+        pf.fuzz(RIPPLE, oracle=pf.Terminated)  # type: ignore[arg-type]
+
+
+def test_oracle_object_takes_the_place_of_the_targets_own():
+    strict = pf.fuzz(RIPPLE, oracle=pf.Below("gap", 1e9, kind="near"), max_execs=60, force=True)
+    assert {finding.kind for finding in strict.findings} == {"near"}
+    assert strict.summary["target"].startswith("python:ripple:")
 
 
 def test_unknown_option_is_refused_as_by_any_function():
@@ -195,6 +203,8 @@ def test_check_gives_diagnoses_that_can_be_read(capsys):
     assert diagnoses.is_healthy
     assert all(isinstance(one, pf.Diagnosis) for one in diagnoses)
     assert "GOOD      determinism: 8 episodes" in repr(diagnoses)
+    assert "crash kinds: " in str(diagnoses)
+    assert "  input " in str(diagnoses)
     assert "<td>determinism</td>" in diagnoses._repr_html_()
     assert not pf.check(slide(Noisy), episodes=100).is_healthy
     assert capsys.readouterr() == ("", "")

@@ -49,7 +49,10 @@ def test_screen_ui_draws_without_a_terminal(cli):
 
 def test_human_summary_ends_with_the_command_that_replays(cli):
     _, out, _ = cli("fuzz", RIPPLE, "--max-execs", 2000, "--ui", "none")
-    assert "policyfuzz replay campaigns/ripple-dimensions=3-probability=0.01-1 1" in out
+    folder = "campaigns/ripple-dimensions=3-probability=0.01-1"
+    _, listed, _ = cli("show", folder, "--top", 1, "--json")
+    worst = json.loads(listed)[0]["finding"]
+    assert f"policyfuzz replay {folder} {worst}\n" in out
 
 
 def test_human_summary_says_how_likely_a_failure_is(cli):

@@ -1,5 +1,7 @@
 import subprocess
 import sys
+from importlib.metadata import PathDistribution
+from pathlib import Path
 
 import pytest
 
@@ -7,6 +9,8 @@ from policyfuzz import load_target
 from policyfuzz.core import extras
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.targets.registry import BUILT_INS
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +29,7 @@ def test_missing_package_names_the_line_that_installs_it(tmp_path, arguments, pa
     finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert finished.returncode == 2
     assert f"needs the package {package}" in finished.stderr
-    assert f"pip install 'policyfuzz[{extra}]'" in finished.stderr
+    assert f"pip install -c constraints.txt -e '.[{extra}]' in {ROOT}" in finished.stderr
     assert BUILT_INS[arguments[0]].extra == extra
 
 
@@ -49,3 +53,36 @@ def test_core_targets_need_no_extra(monkeypatch):
     for name, built_in in BUILT_INS.items():
         if not built_in.extra:
             assert load_target(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        (
+            '{"url": "file:///home/me/policyfuzz-0.1.0-py3-none-any.whl"}',
+            "/home/me/policyfuzz-0.1.0-py3-none-any.whl",
+        ),
+        ('{"url": "https://example.org/x.whl"}', "policyfuzz"),
+        (None, "policyfuzz"),
+        ("{", "policyfuzz"),
+    ],
+)
+def test_package_that_is_no_checkout_names_the_wheel_it_came_from(tmp_path, monkeypatch, source, line):
+    info = tmp_path / "policyfuzz-0.1.0.dist-info"
+    info.mkdir()
+    if source is not None:
+        (info / "direct_url.json").write_text(source)
+    monkeypatch.setattr(extras, "__file__", str(tmp_path / "a" / "b" / "c" / "extras.py"))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _name: PathDistribution(info))
+    assert extras.install_hint("film") == f"pip install '{line}[film]'"
+
+
+def test_no_page_says_to_install_from_an_index_that_has_no_such_package():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").iterdir()]
+    pages += (ROOT / "src").rglob("*.md")
+    said = [
+        page.name
+        for page in pages
+        if page.suffix in (".md", ".yaml") and "install 'policyfuzz[" in page.read_text()
+    ]
+    assert said == []

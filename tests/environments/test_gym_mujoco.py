@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ mujoco = pytest.importorskip("mujoco", reason="these environments need MuJoCo")
 
 from gymnasium.envs.mujoco import MujocoEnv  # noqa: E402
 
+from policyfuzz.core.errors import CannotRender  # noqa: E402
 from policyfuzz.environments.families.mujoco import find  # noqa: E402
 from policyfuzz.environments.families.mujoco_joints import Part  # noqa: E402
-from policyfuzz.environments.simulator import EnvironmentSlot  # noqa: E402
+from policyfuzz.environments.mujoco_camera import follow_body  # noqa: E402
+from policyfuzz.environments.simulator import EnvironmentSlot, picture_of  # noqa: E402
 
 IDS = [
     f"{name}-v5"
@@ -342,3 +345,47 @@ def test_a_film_is_the_same_episode(name, monkeypatch):
         pytest.skip(f"MuJoCo cannot render here: {error}")
     assert thrash(filmed, values, 1, films=True, steps=8) == thrash(make_slot(name), values, 1, steps=8)
     filmed.env.close()
+
+
+def body_pixels(picture):
+    """How much of `picture` (h, w, 3) has the colour of the bodies: brown, not grey, green or blue."""
+    red, green, blue = picture.astype(float).transpose(2, 0, 1)
+    return int(np.count_nonzero((red > 1.2 * green) & (green > 1.1 * blue) & (red > 50)))
+
+
+@pytest.mark.parametrize("name", ["Hopper-v5", "HalfCheetah-v5", "Ant-v5"])
+def test_the_camera_follows_the_body(name):
+    env = make(name, render_mode="rgb_array", width=128, height=128)
+    env.reset(seed=0)
+    try:
+        near = picture_of(env)
+    except CannotRender as error:
+        pytest.skip(f"MuJoCo cannot render here: {error}")
+    base = env.unwrapped
+    qpos = base.data.qpos.copy()
+    qpos[0] += 50
+    base.set_state(qpos, base.data.qvel)
+    far = picture_of(env)
+    assert body_pixels(near) > 100
+    assert body_pixels(far) > 0.5 * body_pixels(near)
+
+
+def test_a_camera_that_the_user_has_chosen_stays():
+    env = make("Hopper-v5", render_mode="rgb_array", camera_id=0, width=64, height=64)
+    env.reset(seed=0)
+    follow_body(env.unwrapped)
+    assert env.unwrapped.mujoco_renderer.camera_id == 0
+    follow_body(gymnasium.make("CartPole-v1").unwrapped)  # has none
+
+
+def test_the_body_of_a_model_without_such_a_camera_is_looked_at():
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body pos='0 0 1'><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+    )
+    data = mujoco.MjData(model)
+    data.qpos[:3] = 7, 8, 9
+    mujoco.mj_forward(model, data)
+    cam = SimpleNamespace(lookat=np.zeros(3))
+    renderer = SimpleNamespace(camera_id=-1, viewer=SimpleNamespace(cam=cam))
+    follow_body(SimpleNamespace(mujoco_renderer=renderer, model=model, data=data))
+    np.testing.assert_allclose(cam.lookat, [7, 8, 9])

@@ -75,7 +75,7 @@ def test_what_cannot_be_made_is_told(name, said):
 def test_version_that_is_gone_names_the_new_one():
     with pytest.raises(UsageError, match="use `Taxi-v4` instead") as error:
         load_target("gym:Taxi-v3", STEADY)
-    assert not error.value.hint
+    assert error.value.hint.startswith("use gym:Taxi-v4, if the policy was trained")
 
 
 def test_policy_is_asked_for():
@@ -95,15 +95,15 @@ def test_missing_package_is_named_with_its_extra(monkeypatch, name, raised, extr
         raise raised
 
     monkeypatch.setattr(gymnasium, "make", make)
-    with pytest.raises(MissingExtra, match=rf"policyfuzz\[{extra}\]"):
+    with pytest.raises(MissingExtra, match=rf"pip install .*\[{extra}\]"):
         load_target(f"gym:{name}", STEADY)
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("MiniGrid-Empty-8x8-v0", r"policyfuzz\[minigrid\]"),
-        ("BabyAI-GoToObj-v0", r"policyfuzz\[minigrid\]"),
+        ("MiniGrid-Empty-8x8-v0", r"pip install .*\[minigrid\]"),
+        ("BabyAI-GoToObj-v0", r"pip install .*\[minigrid\]"),
         ("ALE/Pong-v5", "pip install ale-py"),
     ],
 )
@@ -124,3 +124,14 @@ def test_code_of_the_environment_that_breaks_is_shown(tmp_path):
     (tmp_path / "broken.py").write_text("import gymnasium\n\nclass Env(gymnasium.Env):\n    x = 1 / 0\n")
     with pytest.raises(TargetCodeError, match=r"ZeroDivisionError.*broken\.py:4"):
         load_target(f"gym:{tmp_path / 'broken.py'}:Env", STEADY)
+
+
+@pytest.mark.parametrize(
+    ("name", "successors"),
+    [("Hopper-v3", "gym:Hopper-v4 or gym:Hopper-v5"), ("LunarLander-v2", "gym:LunarLander-v3")],
+)
+@pytest.mark.filterwarnings("ignore:.*is out of date:DeprecationWarning")
+def test_environment_of_an_old_version_names_its_successors(name, successors):
+    with pytest.raises(UsageError) as error:
+        load_target(f"gym:{name}", "py:policy.py:act")
+    assert error.value.hint.startswith(f"use {successors},")

@@ -351,6 +351,24 @@ def test_options_that_are_not_declared_are_named_by_the_user():
     assert env.given == {"kind": "hard", "mass": 1.5, "level": 2}
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        (
+            "options;x=-10..10",
+            "x is a whole number because both bounds are, write x=-10.0..10.0 for real numbers",
+        ),
+        (
+            "options;x=1..2;y=3..5;z=0.5..1",
+            "x and y are whole numbers because both bounds are, write x=1.0..2.0 for real numbers",
+        ),
+        ("options;x=-10.0..10", ""),
+    ],
+)
+def test_options_that_are_taken_as_whole_numbers_are_told(text, note):
+    assert find_start(Silent(), read_changes(text)).label.partition("; ")[2] == note
+
+
 def test_options_that_nobody_names_are_asked_for():
     with pytest.raises(UsageError, match="Silent does not declare which options"):
         find_start(Silent(), InputChanges(way="options"))

@@ -332,6 +332,19 @@ def test_checks_compare_with_the_recorded_return_and_try_random_actions():
     assert (can_fire.name, can_fire.level) == ("oracle can fire", Level.WARNING)
 
 
+@pytest.mark.parametrize(
+    ("environment", "policy"),
+    [
+        (TAG, f"adversary={WAIT};agent={WAIT}"),  # one action space, unlike observations
+        ("pettingzoo:mpe2.simple_speaker_listener_v4", f"speaker={WAIT};listener={WAIT}"),  # both are unlike
+    ],
+)
+def test_random_actions_are_drawn_for_agents_of_unlike_spaces(environment, policy):
+    # no episode of so few steps crashes, so random actions are tried
+    *_, can_fire = run_further_checks(load_target(f"{environment}:oracle=return<-1000,horizon=4", policy))
+    assert can_fire.message.startswith("neither the policy nor random actions crash in 50 episodes")
+
+
 def further_checks(name, policy=SHARED):
     """The further checks of a target, by their names."""
     return {one.name: one for one in run_further_checks(load_target(name, policy))}
@@ -366,6 +379,25 @@ def test_a_function_of_this_process_is_shared_by_all_agents():
     np.testing.assert_array_equal(Runner(given)(inputs, seeds).states, Runner(named)(inputs, seeds).states)
     with pytest.raises(PolicyError, match="cannot act for agents with different spaces"):
         as_target(TAG, policies.wait, oracle="terminated")
+
+
+def test_a_dictionary_gives_each_kind_of_agent_its_policy():
+    policies = load_file(POLICIES, "policy")
+    named = load_target(f"{TAG}:oracle=terminated,horizon=8", HUNT_AND_FLEE)
+    objects = {"adversary": policies.hunt, "agent_0": policies.flee}
+    given = as_target(TAG, objects, oracle="terminated", horizon=8)
+    mixed = as_target(
+        TAG, {"": policies.hunt, "agent": f"py:{POLICIES}:flee"}, oracle="terminated", horizon=8
+    )
+    inputs, seeds = episodes(named)
+    wanted = Runner(named)(inputs, seeds).states
+    for target in (given, mixed):
+        assert (target.policy_uri, target.name.partition(":")[0]) == (None, "python")
+        np.testing.assert_array_equal(Runner(target)(inputs, seeds).states, wanted)
+    uris = {"adversary": f"py:{POLICIES}:hunt", "agent": f"py:{POLICIES}:flee"}
+    assert as_target(TAG, uris, oracle="terminated", horizon=8).policy_uri == named.policy_uri
+    with pytest.raises(UsageError, match="did you mean 'adversary'"):
+        as_target(TAG, {**objects, "adversery": policies.hunt}, oracle="terminated")
 
 
 @pytest.mark.slow

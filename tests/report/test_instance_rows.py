@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, fuzz
+from policyfuzz.cli.main import exit_code
 from policyfuzz.report.instances import Instance, Unreadable, holds_instances, instances_in, together
 from policyfuzz.store.records import Progress
 
@@ -176,3 +177,26 @@ def test_folder_of_campaigns_is_told_from_a_campaign(shared, tmp_path):
     assert not holds_instances(tmp_path / "missing")
     (tmp_path / "empty").mkdir()
     assert not holds_instances(tmp_path / "empty")
+
+
+def test_status_does_not_add_up_campaigns_on_different_targets(shared, capsys):
+    fuzz("ripple:dimensions=3,probability=0.02", out=shared / "c", max_execs=500, progress=False)
+    assert exit_code(["status", str(shared), "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert values["together"] is None
+    one, other = values["groups"]
+    assert (one["instances"], one["together"]["executions"]) == (["a", "b"], 6000)
+    assert (other["instances"], other["together"]["executions"]) == (["c"], 500)
+    assert exit_code(["status", str(shared)]) == 0
+    said = capsys.readouterr().out
+    assert f"target {RIPPLE}, policy the target's own" in said
+    assert "target ripple:dimensions=3,probability=0.02, policy the target's own" in said
+    assert said.count("together") == 2
+    assert "6,500" not in said
+
+
+def test_status_of_one_campaign_says_its_target_and_policy(shared, capsys):
+    assert exit_code(["status", str(shared / "a")]) == 0
+    rows = dict(line.split(None, 1) for line in capsys.readouterr().out.splitlines() if line.strip())
+    assert rows["target"].startswith(RIPPLE)
+    assert rows["policy"].strip() == "the target's own"

@@ -1,17 +1,24 @@
 """Checks a target from Python before it is fuzzed."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.health import check_target, is_unhealthy
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.target import Diagnosis
+from policyfuzz.core.inputs import Dimension, InputSpace
+from policyfuzz.core.oracle import Oracle
+from policyfuzz.core.own_reset import OwnReset
+from policyfuzz.core.target import Diagnosis, Target
 
 
 class Diagnoses(list[Diagnosis]):
     """What a check found, good and bad; a table in notebooks."""
+
+    def __init__(self, found: Iterable[Diagnosis] = (), target: Target | None = None) -> None:
+        super().__init__(found)
+        self.target = target  #: that was checked
 
     @property
     def is_healthy(self) -> bool:
@@ -22,7 +29,7 @@ class Diagnoses(list[Diagnosis]):
         lines = [
             f"{one.level.upper():<9} {one.name}: {one.message}" + _hint(one, "\n            ") for one in self
         ]
-        return "\n".join(lines)
+        return "\n".join([*self._about(), *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -30,14 +37,18 @@ class Diagnoses(list[Diagnosis]):
             f'<td style="text-align:left">{html.escape(one.message)}{html.escape(_hint(one, " "))}</td></tr>'
             for one in self
         )
-        return f"<table><tbody>{rows}</tbody></table>"
+        about = "<br>".join(map(html.escape, self._about()))
+        return f"<p>{about}</p><table><tbody>{rows}</tbody></table>"
+
+    def _about(self) -> list[str]:
+        return [] if self.target is None else target_lines(self.target)
 
 
 def check(
     target: Any,
     policy: Any = None,
     *,
-    oracle: str | None = None,
+    oracle: str | Oracle | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
     bounds: str | float | None = None,
     horizon: int | None = None,
@@ -63,7 +74,43 @@ def check(
         options=options,
         trust=trust,
     )
-    return Diagnoses(check_target(subject, episodes, seed))
+    return Diagnoses(check_target(subject, episodes, seed), subject)
+
+
+def target_lines(target: Target) -> list[str]:
+    """What is tested, what is varied and what counts as a crash, line by line."""
+    return [
+        f"{target.name}: policy {target.policy_name}, horizon {target.horizon} steps",
+        *(f"  {note}" for note in target.notes),
+        *(f"  input {names}: {what}" for names, what in _input_lines(target.inputs, target.own_reset)),
+        f"  crash kinds: {', '.join(target.oracle.kinds)}",
+        f"  solvable inputs only: {'yes' if target.solvable else 'no, the target has no test of that'}",
+    ]
+
+
+def _input_lines(space: InputSpace, own: OwnReset | None) -> list[tuple[str, str]]:
+    """Names and ranges of the inputs, and what the own reset draws; those of one range together."""
+    alike: dict[str, list[str]] = {}
+    for dimension in space.dimensions:
+        if isinstance(options := getattr(dimension, "options", None), tuple):
+            bounds = " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))
+        else:
+            bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
+        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip() + _own_range(dimension, own)
+        alike.setdefault(what, []).append(dimension.name)
+    return [
+        (
+            ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]} ({len(names)})",
+            what,
+        )
+        for what, names in alike.items()
+    ]
+
+
+def _own_range(dimension: Dimension, own: OwnReset | None) -> str:
+    """What the own reset draws of `dimension`."""
+    known = None if own is None or dimension.kind in ("seed", "choice") else own.ranges.get(dimension.name)
+    return "" if known is None else f" (own reset: {known.text})"
 
 
 def _hint(diagnosis: Diagnosis, before: str) -> str:

@@ -4,28 +4,36 @@ import atexit
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from policyfuzz.api.progress import progress_bar
 from policyfuzz.api.results import Result
 from policyfuzz.api.subjects import Input, as_target
-from policyfuzz.campaign.events import Listener
+from policyfuzz.campaign.events import Event, Examined, Listener
+from policyfuzz.campaign.health import is_unhealthy
 from policyfuzz.campaign.launch import launch, stored_policy
 from policyfuzz.core.errors import UnhealthyTarget, UsageError
+from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
-from policyfuzz.core.target import Diagnosis, Target
+from policyfuzz.core.target import Diagnosis, Level, Target
 from policyfuzz.execution.executor import choose_executor
 from policyfuzz.targets.trust import require_trust
+
+
+class HealthWarning(UserWarning):
+    """The health check of a target found something doubtful."""
 
 
 def fuzz(
     target: Any,
     policy: Any = None,
     *,
-    oracle: str | None = None,
+    oracle: str | Oracle | None = None,
     input: Input | None = None,  # noqa: A002 - as --input on the command line
     bounds: str | float | None = None,
     horizon: int | None = None,
@@ -68,6 +76,7 @@ def fuzz(
     continues the one in `out`. With `sync` it goes into that folder, under the name `out` or one that is
     free, and syncs with the other instances there. Every callback gets every event, and
     may raise `Stop`. A target that fails its health check raises `UnhealthyTarget`; `force` continues anyway.
+    What the check finds doubtful, such as a key that `info` never has, is a Python warning.
 
     The arguments from `strategy` on are the options of `policyfuzz fuzz` with these names; `CampaignOptions`
     describes them.
@@ -114,13 +123,28 @@ def fuzz(
             resume=resume,
             make_executor=executor_choice.make_executor,
             make_runner=executor_choice.make_runner,
-            listeners=listeners if bar is None else (bar, *listeners),
+            listeners=(*(() if bar is None else (bar,)), _Warner(force), *listeners),
             force=force,
             discard_unhealthy=True,
         )
     if launched.reason is StopReason.UNHEALTHY:
         raise _unhealthy(subject, launched.bad_diagnoses)
     return Result(launched.folder, subject, trust)
+
+
+@dataclass(frozen=True, slots=True)
+class _Warner:
+    """Makes a Python warning of each doubt of the health check, unless an error will list them."""
+
+    force: bool
+
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, Examined) or (is_unhealthy(event.diagnoses) and not self.force):
+            return
+        for one in event.diagnoses:
+            if one.level is not Level.GOOD:
+                hint = f" (hint: {one.hint})" if one.hint else ""
+                warnings.warn(f"{one.name}: {one.message}{hint}", HealthWarning, stacklevel=2)
 
 
 def _listeners(callbacks: Iterable[Listener] | Listener) -> tuple[Listener, ...]:

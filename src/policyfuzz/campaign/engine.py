@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
-from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.exhaustion import Exhaustion
+from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, Pace, examine, is_unhealthy, run_nominal
 from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share, storable
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
@@ -35,6 +36,9 @@ from policyfuzz.store.writer import CampaignWriter
 
 #: Seconds, or share of the time limit, that episodes in flight get after the limit.
 _GRACE_SECONDS, _GRACE_SHARE = 2.0, 0.05
+#: Shares of the time limit: for the first batch, for all first samples, and for any batch, if episodes are
+#: so slow that these would take longer.
+_FIRST_BATCH_SHARE, _SAMPLING_SHARE, _BATCH_SHARE = 1 / 8, 1 / 4, 1 / 8
 #: Seconds without a worker after which the user hears of it.
 _WAITING_SECONDS = 10.0
 
@@ -61,6 +65,7 @@ class Campaign:
     _confirmations: Confirmations = field(init=False)
     _distinct: DistinctSet = field(init=False)
     _imports: ImportQueue = field(init=False)
+    _exhaustion: Exhaustion = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
@@ -74,6 +79,7 @@ class Campaign:
         self._confirmations = Confirmations(len(space.dimensions))
         self._distinct = DistinctSet(config.distinct_radius, space.periods)
         self._imports = ImportQueue(len(space.dimensions), imports_seeds=self._fuzzer.learns)
+        self._exhaustion = Exhaustion.of(space, self.target.solvable)
 
     @property
     def progress(self) -> Progress:
@@ -100,6 +106,8 @@ class Campaign:
         finally:
             self._executor.close()
         self.store.set_stop_reason(reason.value)
+        if reason is StopReason.EXHAUSTED and self.target.inputs.sampler is None:  # all are equally likely
+            self.store.set_starts(len(self._exhaustion.starts), self._exhaustion.crashing)
         if self.progress.batch:
             self._sync(reason)
         self._emit(Stopped(reason, self.progress))
@@ -135,7 +143,7 @@ class Campaign:
             ) from error
 
     def _loop(self) -> StopReason:
-        reason = self.budget.limit_reached(self.progress)
+        reason = self._reason_to_stop()
         while True:
             self._sync()
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
@@ -147,7 +155,13 @@ class Campaign:
             except TimeIsUp:  # a resumed campaign runs again what is in flight
                 return StopReason.MAX_TIME
             self._absorb(self._in_flight.popleft(), executions)
-            reason = reason or self.budget.limit_reached(self.progress)
+            reason = reason or self._reason_to_stop()
+
+    def _reason_to_stop(self) -> StopReason | None:
+        """The limit that has been reached, or that there is nothing left to try."""
+        if reason := self.budget.limit_reached(self.progress):
+            return reason
+        return StopReason.EXHAUSTED if self._exhaustion.is_over else None
 
     def _time_left(self) -> float | None:
         """Seconds until episodes in flight are abandoned; None without a time limit."""
@@ -165,7 +179,7 @@ class Campaign:
 
     def _next_batch(self, reason: StopReason | None) -> Cases | None:
         """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
-        size, executed = self.store.config.batch_size, self.progress.executions
+        size, executed = self._batch_size, self.progress.executions
         in_flight = sum(len(cases) for cases in self._in_flight)
         limit = self.budget.executions
         left = size if limit is None else max(limit - executed - in_flight, 0)
@@ -180,6 +194,15 @@ class Campaign:
         cases = Cases.concatenate([confirm, asked, imported])
         return cases if len(cases) else None
 
+    @property
+    def _batch_size(self) -> int:
+        """Episodes of a batch; fewer if only time limits the campaign and a whole one would take too long."""
+        size, seconds = self.store.config.batch_size, self.budget.seconds
+        if seconds is None or self.budget.executions is not None:
+            return size
+        affordable = int(_BATCH_SHARE * seconds * self.progress.executions_per_second)
+        return min(size, max(affordable, self._executor.worker_stats.wanted))
+
     def _submit(self, cases: Cases) -> None:
         self._in_flight.append(cases)
         self._executor.submit(cases)
@@ -191,8 +214,17 @@ class Campaign:
         # a small batch cannot tell a policy that always crashes from one that sometimes does
         room = self.budget.room(max(self.store.config.batch_size, MIN_FIRST_EPISODES), replays, 0, 0)
         cases = self._fuzzer.ask(room)
-        nominal = run_nominal(cases, self._run_now, self._fuzzer.validator.valid_rate, replays)
-        diagnoses = examine(self.target, nominal, self.make_runner)
+        pace = self._pace
+        run = self._run_now if pace is None else pace.of_cases(self._run_now)
+        nominal = run_nominal(cases, run, self._fuzzer.validator.valid_rate, replays)
+        if pace is not None and self.budget.seconds is not None:
+            count = len(nominal.executions)
+            fewer = max(count, int(_SAMPLING_SHARE * self.budget.seconds * count / nominal.seconds))
+            if count < len(cases) or fewer < (self._fuzzer.samples or 0):
+                self._fuzzer.limit_samples(fewer, not_run=len(cases) - count)
+            cases = cases[:count]
+        make_runner = self.make_runner if pace is None else pace.of_runners(self.make_runner)
+        diagnoses = examine(self.target, nominal, make_runner)
         for own in (one.counts for one in diagnoses if one.counts):
             self.store.note("own_crashes", json.dumps(dict(own)))
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
@@ -204,6 +236,13 @@ class Campaign:
             return False
         self._absorb(cases, nominal.executions, nominal.replayed)
         return True
+
+    @property
+    def _pace(self) -> Pace | None:
+        """How many episodes the start of a campaign may take where only time limits it."""
+        if self.budget.seconds is None or self.budget.executions is not None:
+            return None
+        return Pace(_FIRST_BATCH_SHARE * self.budget.seconds, self._executor.worker_stats.wanted)
 
     def _run_now(self, cases: Cases) -> Executions:
         self._executor.submit(cases)
@@ -227,6 +266,7 @@ class Campaign:
         confirmed = int(np.count_nonzero(cases.purposes == Purpose.CONFIRM))  # they come first
         verdicts = self._judge(cases[:confirmed], executions[:confirmed])
         searched, results = cases[confirmed:], executions[confirmed:]
+        self._exhaustion.learn(cases, executions)
         update = self._fuzzer.tell(searched, results)
         with self._clock.activity("store"):
             self._tracker.count(searched, results)
@@ -300,6 +340,7 @@ class Campaign:
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
         state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
         state |= {f"imports.{name}": array for name, array in self._imports.state().items()}
+        state |= {f"exhaustion.{name}": array for name, array in self._exhaustion.state().items()}
         return state
 
     def _restore(self) -> None:
@@ -312,6 +353,7 @@ class Campaign:
         self._fuzzer.restore(substate("fuzzer.", state), corpus)
         self._confirmations.restore(substate("confirm.", state))
         self._imports.restore(substate("imports.", state))
+        self._exhaustion.restore(substate("exhaustion.", state))
         self._tracker.next_finding = (self.store.last_number("findings") or 0) + 1
         self._tracker.next_error = (self.store.last_number("errors") or 0) + 1
         waiting = self.store.records(Finding, "findings", "status = ?", (NEW,))

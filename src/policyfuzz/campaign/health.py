@@ -1,8 +1,9 @@
 """Is this target worth fuzzing? Examines nominal episodes before the search starts."""
 
+import math
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import CRASHED, ENDLESS, HUNG, NUMBERS, STATE, EpisodeError
-from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Run, Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 
@@ -20,6 +21,8 @@ REPLAYS = 8
 MIN_FIRST_EPISODES = 20
 #: Episodes that `check` runs by default, and seconds after which it begins no more of them.
 _CHECKED_EPISODES, _CHECK_SECONDS = 1000, 20.0
+#: Seconds for which episodes run before the time is looked at again.
+_SLICE_SECONDS = 2.0
 #: Crash rate of random inputs above which the oracle says nothing about the policy, if so many were run.
 _UNHEALTHY_CRASH_RATE, _MIN_FOR_CRASH_RATE = 0.95, 10
 #: The same above which crashing is what the policy usually does within the bounds.
@@ -42,42 +45,72 @@ class Nominal:
     seconds: float  #: for `executions`
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Runs as many episodes as fit into some time; how they are divided changes no result."""
+
+    seconds: float  #: for all episodes of one call
+    least: int  #: episodes that are run in any case
+    most: int | None = None  #: episodes at once
+    told: Callable[[int, int], None] | None = None  #: hears now and then how many of how many have been run
+
+    def run(self, count: int, run: Callable[[slice], Executions]) -> Executions:
+        """Results of the first of `count` episodes; `run` runs those at some positions."""
+        started = now = time.perf_counter()
+        parts: list[Executions] = []
+        done, size = 0, self.least
+        while not parts or (done < count and now - started < self.seconds):
+            parts.append(run(slice(done, min(done + min(size, self.most or size), count))))
+            done += len(parts[-1])
+            before, now = now, time.perf_counter()
+            rate = len(parts[-1]) / max(now - before, 1e-9)
+            size = max(1, int(rate * min(started + self.seconds - now, _SLICE_SECONDS)))
+            if self.told is not None:
+                self.told(done, count)
+        return concatenate(parts)
+
+    def of_cases(self, run: Callable[[Cases], Executions]) -> Callable[[Cases], Executions]:
+        """`run`, which stops in time."""
+        return lambda cases: self.run(len(cases), lambda rows: run(cases[rows]))
+
+    def of_runners(self, make_runner: MakeRunner) -> MakeRunner:
+        """`make_runner`, whose runners stop in time."""
+
+        def make(target: Target) -> Run:
+            run = make_runner(target)
+            return lambda inputs, seeds: self.run(len(inputs), lambda rows: run(inputs[rows], seeds[rows]))
+
+        return make
+
+
 def run_nominal(
     cases: Cases, run: Callable[[Cases], Executions], valid_rate: float, replays: int = REPLAYS
 ) -> Nominal:
-    """Run `cases`, and the first few of them once more."""
+    """Run `cases`, or those that `run` has time for, and the first few of them once more."""
     started = time.perf_counter()
     executions = run(cases)
-    seconds = time.perf_counter() - started
-    return Nominal(executions, run(cases[:replays]), valid_rate, seconds)
+    seconds = max(time.perf_counter() - started, 1e-9)
+    return Nominal(executions, run(cases[: min(replays, len(executions))]), valid_rate, seconds)
 
 
 def check_target(
     target: Target,
     episodes: int | None,
     seed: int,
-    track: Callable[[list[Cases]], Iterable[Cases]] = iter,
+    told: Callable[[int, int], None] | None = None,
     make_runner: MakeRunner = Runner,
 ) -> list[Diagnosis]:
-    """Diagnoses of `target` from random episodes, without a campaign. `track` may show the progress.
+    """Diagnoses of `target` from random episodes, without a campaign.
 
-    Without a number of `episodes`, it runs as many as fit into a short time.
+    Without a number of `episodes`, it runs as many as fit into a short time. `told` hears how many of them
+    have been run.
     """
     fuzzer, runner = make_fuzzer("random", target, seed=seed), make_runner(target)
     cases = fuzzer.ask(episodes or _CHECKED_EPISODES)
     runner(cases.inputs[:1], cases.seeds[:1])  # compiles what is to be timed
-    started = time.perf_counter()
-
-    def run(some: Cases) -> Executions:
-        starts = range(0, len(some), target.batch_size)
-        parts = [some[start : start + target.batch_size] for start in starts]
-        done = []
-        for part in track(parts):
-            done.append(runner(part.inputs, part.seeds))
-            if episodes is None and time.perf_counter() - started > _CHECK_SECONDS:
-                break
-        return concatenate(done)
-
+    seconds = _CHECK_SECONDS if episodes is None else math.inf
+    pace = Pace(seconds, 1, target.batch_size, told)
+    run = pace.of_cases(lambda some: runner(some.inputs, some.seeds))
     return examine(target, run_nominal(cases, run, fuzzer.validator.valid_rate), make_runner)
 
 

@@ -25,10 +25,10 @@ class ProgressTracker:
     next_finding: int = 1
     next_error: int = 1
     progress: Progress = field(init=False)
-    _started_at: float = field(init=False, default_factory=time.perf_counter)
+    _started_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.progress = self.earlier
+        self.progress, self._started_at = self.earlier, time.perf_counter()
 
     @property
     def seconds(self) -> float:

@@ -12,9 +12,7 @@ from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
 from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.core.inputs import Dimension, InputSpace
-    from policyfuzz.core.own_reset import OwnReset
-    from policyfuzz.core.target import Diagnosis, Target
+    from policyfuzz.core.target import Diagnosis, Run, Target
     from policyfuzz.execution.executor import ExecutorChoice
 
 EPILOG = """\
@@ -47,23 +45,31 @@ def command(
 
     The same check runs at the start of every campaign.
     """
+    from policyfuzz.api.check import target_lines
     from policyfuzz.campaign.health import check_target, is_unhealthy, verdict
-    from policyfuzz.cli.console import print_json, progress_bar
+    from policyfuzz.cli.console import print_json
+    from policyfuzz.cli.steps import showing_steps
 
     if (episodes is not None and episodes < 1) or seed < 0:
         raise UsageError(f"episodes is {episodes} and seed {seed}, expected at least 1 and 0")
-    with progress_bar() as bar, user_prints_to_stderr():
+    with showing_steps() as steps, user_prints_to_stderr():
+
+        def announced(target: "Target") -> "Run":
+            steps.say(f"running {target.name}")
+            return executor.make_runner(target)
+
+        steps.say(f"loading {request.name}")
         loaded = request.load(executor)
         diagnoses = check_target(
             loaded,
             episodes,
             seed,
-            lambda parts: bar.track(parts, description="random episodes, batches"),
-            executor.make_runner,
+            lambda done, count: steps.count(f"running random episodes, {done:,} of {count:,}"),
+            announced,
         )
         if thorough:
             diagnoses += _conformance(
-                request, seed, lambda names: bar.track(names, description="conformance checks")
+                request, seed, lambda names: steps.track(names, "running conformance checks")
             )
     is_healthy = not is_unhealthy(diagnoses)
     with verdict_stands():
@@ -78,48 +84,18 @@ def command(
             }
             print_json(values | {"diagnoses": report})
         else:
-            _print(loaded, diagnoses, verdict(diagnoses))
+            _print(target_lines(loaded), diagnoses, verdict(diagnoses))
     return 0 if is_healthy else 3
 
 
-def _print(loaded: "Target", diagnoses: list["Diagnosis"], verdict: str) -> None:
-    echo(f"{loaded.name}: policy {loaded.policy_name}, horizon {loaded.horizon} steps")
-    for note in loaded.notes:
-        echo(f"  {note}")
-    for names, what in _input_lines(loaded.inputs, loaded.own_reset):
-        echo(f"  input {names}: {what}")
-    echo(f"  crash kinds: {', '.join(loaded.oracle.kinds)}")
-    echo(f"  solvable inputs only: {'yes' if loaded.solvable else 'no, the target has no test of that'}")
+def _print(about: list[str], diagnoses: list["Diagnosis"], verdict: str) -> None:
+    for line in about:
+        echo(line)
     for diagnosis in diagnoses:
         echo(f"{diagnosis.level.upper():<9} {diagnosis.name}: {diagnosis.message}")
         if diagnosis.hint:
             echo(f"{'':<9}   hint: {diagnosis.hint}")
     echo(f"verdict: {verdict}")
-
-
-def _input_lines(space: "InputSpace", own: "OwnReset | None") -> list[tuple[str, str]]:
-    """Names and ranges of the inputs, and what the own reset draws; those of one range together."""
-    alike: dict[str, list[str]] = {}
-    for dimension in space.dimensions:
-        if isinstance(options := getattr(dimension, "options", None), tuple):
-            bounds = " or ".join(filter(None, (", ".join(options[:-1]), options[-1])))
-        else:
-            bounds = f"{dimension.describe(dimension.low)} to {dimension.describe(dimension.high)}"
-        what = f"{dimension.kind}, {bounds} {dimension.unit}".rstrip() + _own_range(dimension, own)
-        alike.setdefault(what, []).append(dimension.name)
-    return [
-        (
-            ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} ... {names[-1]} ({len(names)})",
-            what,
-        )
-        for what, names in alike.items()
-    ]
-
-
-def _own_range(dimension: "Dimension", own: "OwnReset | None") -> str:
-    """What the own reset draws of `dimension`."""
-    known = None if own is None or dimension.kind in ("seed", "choice") else own.ranges.get(dimension.name)
-    return "" if known is None else f" (own reset: {known.text})"
 
 
 def _conformance(

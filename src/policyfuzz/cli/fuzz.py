@@ -92,7 +92,8 @@ def command(
     """
     from policyfuzz.campaign.launch import launch, stored_policy
     from policyfuzz.cli.console import print_json, results
-    from policyfuzz.cli.screen import make_listener
+    from policyfuzz.cli.screen import chosen_ui, make_listener
+    from policyfuzz.cli.steps import showing_steps
     from policyfuzz.cli.summary import print_summary
     from policyfuzz.core.settings import Budget, StopReason
     from policyfuzz.report.tables import totals
@@ -101,12 +102,15 @@ def command(
 
     budget = Budget(max_time, max_execs, max_findings)
     _stop_on_signals()
+    ui = chosen_ui(ui)
     with user_prints_to_stderr():
         policy = request.policy
         if resume and policy is None:
             policy = stored_policy(out, sync)
             require_trust(f"the campaign in {out}", None, policy, request.trust)
-        target = request.load(executor, policy, will_check=not resume)
+        with showing_steps(ui != "none") as steps:
+            steps.say(f"loading {request.name}")
+            target = request.load(executor, policy, will_check=not resume)
         with make_listener(ui) as listener:
             launched = launch(
                 target,

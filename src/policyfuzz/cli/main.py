@@ -75,9 +75,16 @@ def policyfuzz() -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    warnings.showwarning = show_warning
+    _hush_warnings()
     process.prepare()
     process.leave(exit_code(arguments))
+
+
+def _hush_warnings() -> None:
+    """Keep Python warnings of simulators and model packages off the screen, unless asked for with -W."""
+    is_asked_for = sys.warnoptions or os.environ.get("POLICYFUZZ_DEBUG")
+    # filters would not do: packages add some of their own
+    warnings.showwarning = show_warning if is_asked_for else lambda *_arguments, **_named: None
 
 
 def exit_code(

@@ -63,7 +63,7 @@ def command(
     Code that only the campaign names (a target, environment or policy that is not built in) is not run: see
     what it names, then give --trust, or name it yourself with --target and --policy.
 
-    An .mp4 needs pip install 'policyfuzz[film]'; without it the film is a .gif.
+    An .mp4 needs the extra film; without it the film is a .gif.
     """
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.film import check_name

@@ -1,7 +1,9 @@
 """What a terminal shows of a running campaign: a live screen, a plain line now and then, or nothing."""
 
 import math
+import signal
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -39,11 +41,14 @@ _ACTIVITY_STYLES = {
 }
 
 
+def chosen_ui(ui: str) -> str:
+    """What `ui` means here: screen, plain or none."""
+    return ui if ui != "auto" else "screen" if sys.stderr.isatty() else "plain"
+
+
 @contextmanager
 def make_listener(ui: str) -> Iterator[Listener]:
-    """The listener for `ui`: auto, screen, plain or none."""
-    if ui == "auto":
-        ui = "screen" if sys.stderr.isatty() else "plain"
+    """The listener for `ui`: screen, plain or none."""
     if ui == "none":
         yield lambda _event: None
     elif ui == "plain":
@@ -110,16 +115,22 @@ class Screen:
         self._speeds: deque[tuple[float, int]] = deque()
 
     def __enter__(self) -> "Screen":
-        self._live.__enter__()
+        with _undisturbed():
+            self._live.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.__exit__(kind, error, trace)
+        with _undisturbed():
+            self._live.__exit__(kind, error, trace)
 
     def __call__(self, event: Event) -> None:
         """Take note of `event`, and draw now and then."""
+        with _undisturbed():
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         if isinstance(event, Started):
             self._config, self._budget, self._folder = event.config, event.budget, event.folder
             if note := _too_many_workers(event):  # stays above the screen
@@ -229,6 +240,27 @@ class Screen:
         if not bad:
             return Text(f"health: {len(self._diagnoses)} checks good", style=_STYLES[Level.GOOD])
         return Text("\n".join(f"{one.level}: {one.message}" for one in bad), style=_STYLES[bad[0].level])
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C and the like wait until the block ends: half a picture cannot be wiped off the screen."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    # a mask would not do: a signal goes to any thread, and Python handles it in this one
+    before = {
+        number: signal.signal(number, lambda number, _frame: arrived.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if arrived:
+        signal.raise_signal(arrived[0])
 
 
 def _too_many_workers(event: Started) -> str:

@@ -15,7 +15,9 @@ from policyfuzz.cli.console import format_seconds, json_text, print_json, result
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, replay_lines
+from policyfuzz.core.errors import UsageError
 from policyfuzz.report.outside import excesses, outside_text
+from policyfuzz.report.ranking import ORDERS, ranked
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
 
@@ -30,6 +32,8 @@ Examples:
   policyfuzz show campaigns/acasxu-1            the distinct findings, the first 50
   policyfuzz show campaigns/acasxu-1 --all      also those that are not distinct
   policyfuzz show campaigns/acasxu-1 --offset 50 --limit 100      and so on
+  policyfuzz show campaigns/acasxu-1 --top 10       the worst ones
+  policyfuzz show campaigns/acasxu-1 --sort distance --limit 10   the most different ones
   policyfuzz show campaigns/acasxu-1 3 --json   finding 3, for a program
   policyfuzz show campaigns/mine-1 --errors     episodes that the environment could not run
   policyfuzz show campaigns/mine-1 2 --errors   the second of them, with its traceback"""
@@ -47,6 +51,14 @@ Examples:
     show_default=True,
     help="List at most this many; 0 lists all.",
 )
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="The N worst: --sort return --limit N.")
+@click.option(
+    "--sort",
+    "order",
+    type=click.Choice(ORDERS),
+    help="found (default), return: the lowest first, time: the earliest crash first, or distance: the worst"
+    " one, then always the one farthest from those listed.",
+)
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many first.")
 @as_json
 def command(
@@ -55,12 +67,17 @@ def command(
     show_all: bool,
     errors: bool,
     limit: int,
+    top: int | None,
+    order: str | None,
     offset: int,
     is_json: bool,
 ) -> None:
     """List the findings of the campaign in DIR, or show FINDING in full."""
+    if (top or order) and (errors or number is not None):
+        raise UsageError("--sort and --top are for lists of findings", "leave them out")
     campaign = CampaignReader(folder)
-    part = _Part(limit or None, min(offset, _LARGEST_OFFSET))
+    order = order or ("return" if top else "found")
+    part = _Part(top or limit or None, min(offset, _LARGEST_OFFSET))
     if errors and number is None:
         _list_errors(campaign, part, is_json)
     elif errors and number is not None:
@@ -68,7 +85,7 @@ def command(
     elif number is not None:
         _show_finding(campaign, campaign.finding(number), is_json)
     else:
-        _list_findings(campaign, show_all, part, is_json)
+        _list_findings(campaign, show_all, part, order, is_json)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,13 +103,15 @@ class _Part:
             echo(f"... and {left:,} more {noun}: {again}, or --limit 0 for all", err=is_json)
 
 
-def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, is_json: bool) -> None:
+def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, order: str, is_json: bool) -> None:
     distinct = campaign.progress().distinct_findings
     total = (campaign.last_number("findings") or 0) if show_all else distinct
     # no more than there are, or the whole table would be searched for another one
     most = min(part.most or total, max(total - part.skip, 0))
     where = "1" if show_all else "is_distinct"
     findings = campaign.records(Finding, "findings", where, most=most, skip=part.skip)
+    if order != "found":
+        findings = ranked(campaign, order, not show_all, most, part.skip)
     console, shown = results(), 0
     if is_json:
         shown = _print_json_list(_finding_values(campaign, one) for one in findings)

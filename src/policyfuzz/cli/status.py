@@ -11,7 +11,7 @@ from rich.table import Table
 
 from policyfuzz.cli.console import format_rate, format_seconds, print_json, results
 from policyfuzz.cli.options import FOLDER, as_json
-from policyfuzz.cli.summary import print_summary
+from policyfuzz.cli.summary import POLICY_OF_TARGET, print_summary
 from policyfuzz.report.instances import (
     DAMAGED,
     KILLED,
@@ -19,6 +19,7 @@ from policyfuzz.report.instances import (
     Instance,
     Together,
     Unreadable,
+    groups_of,
     holds_instances,
     instances_in,
     together,
@@ -86,39 +87,57 @@ def _print_campaign(campaign: CampaignReader, is_json: bool) -> None:
 
 
 def _print_instances(console: Console, folder: Path) -> None:
-    """Print one row for each campaign in `folder`, and one for all together."""
+    """Print a table for the campaigns in `folder` on each target and policy."""
     rows = list(instances_in(folder))
     instances = [row for row in rows if isinstance(row, Instance)]
-    if instances:
-        total = together(instances)
-        free = console.options.update(width=_NO_LIMIT)
-        for left_out in _LEFT_OUT:
-            table = _table(instances, total, [name for name in _COLUMNS if name not in left_out])
-            if console.measure(table, options=free).maximum <= console.width:
-                break
-        console.print(table)
+    for group in groups_of(instances):
+        _print_group(console, group)
     for row in rows:
         if isinstance(row, Unreadable):
             console.print(f"{row.name}: {row.state}: {row.problem}", style=_STYLES.get(row.state))
     for one in instances:
         if one.state == KILLED:
             console.print(f"{one.name} did not stop cleanly: continue it with --resume", style="yellow")
-    if len({one.config.target for one in instances}) == 1:
-        console.print(f"target {instances[0].config.target}")
-    if instances and total.failure_probability is not None:
+
+
+def _print_group(console: Console, group: list[Instance]) -> None:
+    """Print what the campaigns of `group` fuzz, one row for each of them, and one for all together."""
+    config, total = group[0].config, together(group)
+    console.print(f"target {config.target}, policy {config.policy or POLICY_OF_TARGET}", soft_wrap=True)
+    free = console.options.update(width=_NO_LIMIT)
+    for left_out in _LEFT_OUT:
+        table = _table(group, total, [name for name in _COLUMNS if name not in left_out])
+        if console.measure(table, options=free).maximum <= console.width:
+            break
+    console.print(table)
+    if total.failure_probability is not None:
         console.print(f"failure probability {total.failure_probability}", soft_wrap=True)
 
 
 def _instances_values(folder: Path) -> dict[str, Any]:
-    """All campaigns in `folder`, for programs."""
+    """All campaigns in `folder`, for programs. Those on different targets or policies are not added up."""
     rows = list(instances_in(folder))
     instances = [row for row in rows if isinstance(row, Instance)]
+    groups = groups_of(instances)
     return {
         "folder": str(folder),
         "instances": [
             _instance_values(row, folder) if isinstance(row, Instance) else asdict(row) for row in rows
         ],
-        "together": asdict(together(instances)),
+        "together": asdict(together(instances)) if len(groups) < 2 else None,
+        "groups": [_group_values(group) for group in groups],
+    }
+
+
+def _group_values(group: list[Instance]) -> dict[str, Any]:
+    """What the campaigns of `group` fuzz, and their sums."""
+    config = group[0].config
+    names = [one.name for one in group]
+    return {
+        "target": config.target,
+        "policy": config.policy,
+        "instances": names,
+        "together": asdict(together(group)),
     }
 
 

@@ -13,7 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.cli.console import format_rate, format_seconds
+from policyfuzz.core.settings import CampaignConfig, StopReason
 from policyfuzz.report.outside import outside_text, own_crashes_of, own_range_text, own_reset_of
+from policyfuzz.report.ranking import worst_and_most_different
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding, Progress
@@ -22,6 +24,9 @@ from policyfuzz.store.records import CONFIRMED, Finding, Progress
 _SHOWN = 8
 #: Characters of a name in a table. A file from a stranger may hold a million, which take minutes to lay out.
 _LONGEST_CELL = 80
+
+#: What stands for the policy of a target that brings its own, or one of a Python program.
+POLICY_OF_TARGET = "the target's own"
 
 
 def crash_rates(progress: Progress, of_solvable: bool) -> dict[str, str]:
@@ -56,16 +61,22 @@ def workers_text(progress: Progress, is_live: bool = False) -> str:
 def print_summary(
     console: Console, campaign: CampaignReader, progress: Progress, stop_reason: str | None
 ) -> None:
-    """Print what was done and the first distinct findings, with the command that replays one."""
+    """Print what was done and a few distinct findings, with the command that replays the worst."""
     config = campaign.config
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold")
     grid.add_row("target", f"{config.target}, strategy {config.strategy}, seed {config.seed}")
+    grid.add_row("policy", config.policy or POLICY_OF_TARGET)
     grid.add_row(
         "ran",
         f"{progress.executions:,} episodes in {format_seconds(progress.seconds)}"
         f" ({format_rate(progress.executions_per_second)})"
-        + (f", stopped by {stop_reason}" if stop_reason else ""),
+        + (f", stopped by {stop_reason}" if stop_reason else "")
+        + (
+            "; all of it was sampling, give it more time"
+            if _was_sampling(config, progress, stop_reason)
+            else ""
+        ),
     )
     extras = [f"{progress.distinct_findings:,} distinct"]
     extras += [f"{progress.imported_findings:,} from other instances"] if progress.imported_findings else []
@@ -85,22 +96,38 @@ def print_summary(
             f"{own['crashes']:,} of {own['episodes']:,} from the environment's own reset,"
             f" {progress.sample_crashes:,} of {progress.samples:,} random draws within the bounds",
         )
-    for label, line in crash_rates(progress, is_tested).items():
+    rates = crash_rates(progress, is_tested)
+    if stop_reason == StopReason.EXHAUSTED.value and (starts := campaign.starts()):
+        rates["failure probability"] = _of_all_starts(*starts)
+    for label, line in rates.items():
         grid.add_row(label, line)
     good = "valid and solvable" if is_tested else "valid"
     grid.add_row("inputs", f"{progress.valid_rate:.1%} of {progress.drawn:,} drawn were {good}")
     grid.add_row("campaign", str(campaign.folder))
     console.print(grid)
-    # no more than there are, or the whole table would be searched for another one
-    distinct = campaign.findings(distinct_only=True, most=min(_SHOWN, progress.distinct_findings))
+    distinct = worst_and_most_different(campaign, _SHOWN) if progress.distinct_findings else []
     if distinct:
         console.print()
+        if progress.distinct_findings > len(distinct):
+            console.print("the worst finding, and others that are bad and most unlike it:")
         console.print(findings_table(campaign, distinct))
         console.print(
             *replay_lines(campaign, distinct[0].id, "replay one:"), sep="\n", style="bold", soft_wrap=True
         )
         if progress.findings > len(distinct):
-            console.print(f"see all:     policyfuzz show {campaign.folder} --all")
+            console.print(f"see all:     policyfuzz show {campaign.folder} --all --sort return")
+
+
+def _of_all_starts(total: int, crashing: int) -> str:
+    """How likely a failure is where all starts were tried, and the case seed changes nothing."""
+    found = f"{crashing:,} of them crash" if crashing else "none of them crashes"
+    return f"exactly {crashing / total:.1%}: all {total:,} starts were tried, {found}"
+
+
+def _was_sampling(config: CampaignConfig, progress: Progress, stop_reason: str | None) -> bool:
+    """True if the time limit came before the search had proposed anything."""
+    is_cut = stop_reason == StopReason.MAX_TIME.value and config.strategy != "random"
+    return is_cut and progress.executions > 0 and not progress.mutants and not progress.imports
 
 
 def value_text(dimension: Mapping[str, Any], value: float, number_format: str = "") -> str:

@@ -22,6 +22,7 @@ class Recording:
     signal_names: tuple[str, ...]
     rewards: NDArray[np.float64]  #: (t,) zero at the start
     scenes: list[Any]  #: what `look` returned at each of t times
+    state_names: tuple[str, ...] = ()  #: one for each number of a state; empty if the simulator has none
 
 
 def record(
@@ -43,5 +44,5 @@ def record(
             scenes.append(look(step, runner.simulator))
 
     executions = runner(row[None], np.array([seed], np.uint64), observer)
-    names = runner.simulator.signals
-    return Recording(executions, actions, np.array(signals), names, np.array(rewards), scenes)
+    names, of_states = runner.simulator.signals, tuple(getattr(runner.simulator, "state_names", ()))
+    return Recording(executions, actions, np.array(signals), names, np.array(rewards), scenes, of_states)

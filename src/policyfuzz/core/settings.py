@@ -200,6 +200,7 @@ class StopReason(StrEnum):
     MAX_EXECS = "max-execs"
     MAX_FINDINGS = "max-findings"
     INTERRUPTED = "interrupted"
+    EXHAUSTED = "exhausted"  #: every start has been tried
     UNHEALTHY = "unhealthy"
 
 

@@ -132,7 +132,20 @@ def _undeclared_options(base: Any, changes: InputChanges) -> OptionsStart:
             'name them: "options;NAME=LOW..HIGH", [bounds] in TOML, or its attribute reset_options_space',
         )
     options = tuple(number_option(name, *pair) for name, pair in changes.bounds.items())
-    return OptionsStart(options, dict(changes.fixed))
+    return OptionsStart(options, dict(changes.fixed), _whole_note(changes.bounds))
+
+
+def _whole_note(bounds: Mapping[str, tuple[float, float]]) -> str:
+    """Which of the options are taken to be whole numbers, and how to change that."""
+    whole = [name for name, pair in bounds.items() if all(isinstance(bound, int) for bound in pair)]
+    if not whole:
+        return ""
+    low, high = map(float, bounds[whole[0]])
+    said = "is a whole number" if len(whole) == 1 else "are whole numbers"
+    return (
+        f"{' and '.join(whole)} {said} because both bounds are,"
+        f" write {whole[0]}={low!r}..{high!r} for real numbers"
+    )
 
 
 def _family_start(env: Any) -> Start | None:

@@ -229,8 +229,8 @@ class Environment:
         import gymnasium
 
         text = str(error)
-        if isinstance(error, gymnasium.error.DeprecatedEnv):
-            return UsageError(f"gymnasium cannot make {self.id!r}: {text}")
+        if isinstance(error, gymnasium.error.DeprecatedEnv) or "have been moved" in text:
+            return UsageError(f"gymnasium cannot make {self.id!r}: {text}", _successors(self.id))
         if isinstance(error, gymnasium.error.UnregisteredEnv):
             return UsageError(
                 f"gymnasium cannot make {self.id!r}: {text}",
@@ -248,6 +248,24 @@ class Environment:
         if isinstance(error, TypeError) and "required" in text:
             hint = "give it what it asks for: env.NAME=VALUE"
         return TargetCodeError.of(f"environment {self.id}", error, hint)
+
+
+def _successors(environment_id: str) -> str:
+    """A hint that names later versions of a registered environment, the nearest first."""
+    import gymnasium
+
+    base, _, given = environment_id.rpartition("-v")
+    # those that were moved away have a function here, which raises
+    versions = [
+        spec.version
+        for name, spec in gymnasium.registry.items()
+        if name.rpartition("-v")[0] == base and spec.version is not None and isinstance(spec.entry_point, str)
+    ]
+    later = sorted(version for version in versions if given.isdigit() and version > int(given))
+    if not later:
+        return ""
+    names = " or ".join(f"gym:{base}-v{version}" for version in later)
+    return f"use {names}, if the policy was trained for the same observations and actions"
 
 
 def limited(env: Any, steps: int) -> Any:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError, UsageError, unknown_name
 from policyfuzz.core.interfaces import Policy
+from policyfuzz.core.target import IN_MEMORY
 from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.environments.parallel import Agents
 from policyfuzz.environments.spaces import ActionReader
@@ -69,12 +70,20 @@ class Share:
 
 
 def load_joint_policy(policy: Any, agents: Agents, trust: bool, reward: str) -> LoadedPolicy:
-    """All policies that `policy` names, or the object that all agents share, as one policy.
+    """All policies that `policy` names or holds by agent, or the one that all agents share, as one policy.
 
     `reward` says how the rewards of the agents become one.
     """
-    is_named = policy is None or isinstance(policy, str)
-    shares = _named_shares(policy, agents, trust) if is_named else _shared_by_all(policy, agents)
+    if policy is None or isinstance(policy, str):
+        given: Mapping[str, Any] = _uris(policy, agents)
+    elif isinstance(policy, Mapping):
+        given = policy
+        for who in filter(None, given):
+            _check_agent(who, agents)
+    else:
+        given = {"": policy}
+    shares = _shares(given, agents, trust)
+    is_live = any(share.loaded.uri.startswith(f"{IN_MEMORY}:") for share in shares)
     parts = [(share.loaded, share.columns) for share in shares]
     named = [(share.who, share.loaded) for share in shares]
     is_single = len(shares) == 1
@@ -82,7 +91,7 @@ def load_joint_policy(policy: Any, agents: Agents, trust: bool, reward: str) -> 
     return LoadedPolicy(
         make=lambda: JointPolicy(agents, [(loaded.make(), columns) for loaded, columns in parts]),
         name=", ".join(f"{who}: {loaded.name}" if who else loaded.name for who, loaded in named),
-        uri=";".join(f"{who}={loaded.uri}" if who else loaded.uri for who, loaded in named),
+        uri=f"{IN_MEMORY}:joint" if is_live else ";".join(map(_written, named)),
         sha256=named[0][1].sha256 if is_single else hashlib.sha256(";".join(digests).encode()).hexdigest(),
         recorded_return=_recorded_return(shares, agents, reward),
         notes=tuple(dict.fromkeys(note for _, loaded in named for note in loaded.notes)),
@@ -90,23 +99,22 @@ def load_joint_policy(policy: Any, agents: Agents, trust: bool, reward: str) -> 
 
 
 def random_policy(agents: Agents) -> JointPolicy:
-    """Acts at random; agents with one action space draw from it in turn."""
-    columns: list[tuple[Any, list[int]]] = []
-    for column, space in enumerate(agents.action_spaces):
-        alike = next((found for known, found in columns if known == space), None)
-        if alike is None:
-            columns.append((space, [column]))
-        else:
-            alike.append(column)
-    return JointPolicy(agents, [(RandomActions(space), tuple(found)) for space, found in columns])
+    """Acts at random; agents with the same spaces draw from one of them in turn."""
+    kinds = _kinds(agents, range(len(agents)))
+    return JointPolicy(agents, [(RandomActions(spaces.action), tuple(found)) for spaces, found in kinds])
 
 
-def _named_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
-    """The policies of `text`, each loaded for the spaces of its agents."""
-    uris = _uris(text, agents)
+def _written(share: tuple[str, LoadedPolicy]) -> str:
+    """How a command line names this policy and its agents."""
+    who, loaded = share
+    return f"{who}={loaded.uri}" if who else loaded.uri
+
+
+def _shares(policies: Mapping[str, Any], agents: Agents, trust: bool) -> list[Share]:
+    """The `policies`, URIs or objects by agent, each loaded for the spaces of its agents."""
     columns: dict[str, list[int]] = {}
     for column, name in enumerate(agents.names):
-        who = next((who for who in (name, _group(name), "") if who in uris), None)
+        who = next((who for who in (name, _group(name), "") if who in policies), None)
         if who is None:
             raise PolicyError(
                 f"no policy was given for {name}",
@@ -114,17 +122,17 @@ def _named_shares(text: str | None, agents: Agents, trust: bool) -> list[Share]:
             )
         columns.setdefault(who, []).append(column)
     return [
-        Share(who, tuple(found), load_policy(uris[who], _common_spaces(agents, found), trust))
+        Share(who, tuple(found), _loaded(policies[who], _common_spaces(agents, found), trust))
         for who, found in columns.items()
     ]
 
 
-def _shared_by_all(policy: Any, agents: Agents) -> list[Share]:
-    """An object of this process that acts for all agents."""
+def _loaded(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:
+    if isinstance(policy, str):
+        return load_policy(policy, spaces, trust)
     from policyfuzz.environments.live import live_policy
 
-    columns = tuple(range(len(agents)))
-    return [Share("", columns, live_policy(policy, _common_spaces(agents, columns)))]
+    return live_policy(policy, spaces)
 
 
 def _recorded_return(shares: Sequence[Share], agents: Agents, reward: str) -> float | None:
@@ -138,12 +146,11 @@ def _recorded_return(shares: Sequence[Share], agents: Agents, reward: str) -> fl
 def _uris(text: str | None, agents: Agents) -> dict[str, str]:
     """Who to URI; the empty name stands for all that are not named."""
     uris: dict[str, str] = {}
-    known = {*agents.names, *map(_group, agents.names)}
     for part in filter(None, map(str.strip, (text or "").split(";"))):
         found = _WHO.fullmatch(part)
         who, uri = (found[1].strip(), found[2].strip()) if found else ("", part)
-        if who and who not in known:
-            raise unknown_name("agent", who, known)
+        if who:
+            _check_agent(who, agents)
         if who in uris:
             raise UsageError(f"two policies were given for {who or 'all agents'}: {uris[who]} and {uri}")
         uris[who] = uri
@@ -156,6 +163,12 @@ def _uris(text: str | None, agents: Agents) -> dict[str, str]:
     return uris
 
 
+def _check_agent(who: str, agents: Agents) -> None:
+    known = {*agents.names, *map(_group, agents.names)}
+    if who not in known:
+        raise unknown_name("agent", who, known)
+
+
 def _group(name: str) -> str:
     """The name of an agent without its number."""
     return _NUMBER.sub("", name) or name
@@ -163,14 +176,9 @@ def _group(name: str) -> str:
 
 def _common_spaces(agents: Agents, columns: Iterable[int]) -> Spaces:
     """The spaces of all agents at `columns`, which must be equal."""
-    kinds: list[tuple[Spaces, list[str]]] = []
-    for column in columns:
-        spaces = Spaces(agents.observation_spaces[column], agents.action_spaces[column])
-        alike = next((names for known, names in kinds if known == spaces), None)
-        if alike is None:
-            kinds.append((spaces, [agents.names[column]]))
-        else:
-            alike.append(agents.names[column])
+    kinds = [
+        (spaces, [agents.names[column] for column in found]) for spaces, found in _kinds(agents, columns)
+    ]
     if len(kinds) > 1:
         listed = "".join(
             f"\n  {', '.join(names)}: observations {spaces.observation}, actions {spaces.action}"
@@ -179,6 +187,19 @@ def _common_spaces(agents: Agents, columns: Iterable[int]) -> Spaces:
         each = " ".join(f"--policy {_short(names)}=URI" for _, names in kinds)
         raise PolicyError(f"one policy cannot act for agents with different spaces:{listed}", f"give {each}")
     return kinds[0][0]
+
+
+def _kinds(agents: Agents, columns: Iterable[int]) -> list[tuple[Spaces, list[int]]]:
+    """The agents at `columns` that have the same spaces, together with these."""
+    kinds: list[tuple[Spaces, list[int]]] = []
+    for column in columns:
+        spaces = Spaces(agents.observation_spaces[column], agents.action_spaces[column])
+        alike = next((found for known, found in kinds if known == spaces), None)
+        if alike is None:
+            kinds.append((spaces, [column]))
+        else:
+            alike.append(column)
+    return kinds
 
 
 def _short(names: list[str]) -> str:

@@ -105,6 +105,11 @@ def _made_like(env: Any) -> Callable[[], Any]:
 
 def live_policy(policy: Any, spaces: Spaces) -> LoadedPolicy:
     """`policy`, a model of stable-baselines3 or what `py:` takes, after a trial in `spaces`."""
+    if isinstance(policy, Mapping):
+        raise PolicyError(
+            f"policies were given for {', '.join(map(str, policy))}, and this environment has one agent",
+            "a dictionary of policies is for the agents of a pettingzoo: environment",
+        )
     name = label(policy)
     if _is_a(policy, "stable_baselines3.common.base_class", "BaseAlgorithm"):
         return replace(_saved_and_loaded(policy, spaces), name=name, uri=name)

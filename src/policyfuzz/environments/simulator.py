@@ -30,6 +30,7 @@ from policyfuzz.core.interfaces import (
     Frame,
     traceback_text,
 )
+from policyfuzz.environments.mujoco_camera import follow_body
 from policyfuzz.environments.spaces import ActionReader, ObservationTable, StepTable
 from policyfuzz.environments.starts import FirstObservation, Start
 
@@ -183,6 +184,12 @@ class GymSimulator:
                 self._watchdog.beats += 1
         return self._frame(table, rows)
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """A name for each number of a state, for plots; empty where they have none."""
+        slot = self._slots[0]
+        return () if slot is None else self._observations.names(slot.env)
+
     def _readers(self, env: Any) -> tuple[ObservationTable, ActionsReader]:
         """What keeps observations of such environments, and what reads actions for them."""
         return ObservationTable(env.observation_space), ActionReader(env.action_space)
@@ -283,6 +290,7 @@ def picture_of(env: Any) -> NDArray[np.uint8]:
     """What `env` draws of itself (height, width, 3)."""
     prepare_headless()
     try:
+        follow_body(env.unwrapped)
         picture = env.render()
     except Exception as error:  # every renderer has its own
         text = f"{type(error).__name__}: {error}"

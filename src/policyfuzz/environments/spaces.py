@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.interfaces import EpisodeError
+from policyfuzz.environments.state_names import state_names
 
 #: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
 _MAX_STATE_NUMBERS = 64
@@ -102,6 +103,10 @@ class ObservationTable:
         if self._has_floats and np.isinf(flat).any():
             flat = np.nan_to_num(flat, nan=np.nan, posinf=1e9, neginf=-1e9)
         return flat if self._sketch is None else self._sketch(flat)
+
+    def names(self, env: Any) -> tuple[str, ...]:
+        """Names of the numbers that `states` gives for observations of `env`; empty where they have none."""
+        return () if self._sketch is not None else state_names(env, self._type)
 
     def is_broken(self, table: NDArray[Any], may_be_infinite: bool) -> NDArray[np.bool_]:
         """(m,) True where an observation has a NaN in it, or an infinite number unless that may be."""

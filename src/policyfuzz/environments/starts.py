@@ -111,6 +111,7 @@ class OptionsStart:
 
     options: tuple[Option, ...]
     constants: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""  #: what was assumed about them
     #: What the last reset of each environment said.
     _infos: "WeakKeyDictionary[Any, dict[str, Any]]" = field(default_factory=WeakKeyDictionary)
 
@@ -119,7 +120,8 @@ class OptionsStart:
 
     @property
     def label(self) -> str:
-        return f"options of reset: {', '.join(option.name for option in self.options)}"
+        names = f"options of reset: {', '.join(option.name for option in self.options)}"
+        return "; ".join(filter(None, (names, self.note)))
 
     @property
     def inputs(self) -> InputSpace:

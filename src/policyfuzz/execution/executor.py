@@ -1,5 +1,6 @@
 """What runs batches, in order: the protocol, the executor in this process, and the choice of one."""
 
+import math
 import os
 import time
 import weakref
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError, unknown_name
-from policyfuzz.core.executions import Executions
+from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.target import Run, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
@@ -64,22 +65,54 @@ class Executor(Protocol):
 MakeExecutor = Callable[[Target, TimeSplit], Executor]
 
 
+#: How long a slice of a batch may take: seconds, or share of the time that is left.
+_SLICE_SECONDS, _SLICE_SHARE = 1.0, 0.5
+
+
 class InlineExecutor:
-    """Runs a batch in this process when its results are collected."""
+    """Runs a batch in this process when its results are collected.
+
+    Between two slices of a batch it can stop in time; how a batch is sliced changes no result.
+    """
 
     def __init__(self, target: Target, clock: TimeSplit) -> None:
         self._runner = Runner(target)
         self._clock = clock
         self._queue: deque[Cases] = deque()
+        self._done: list[Executions] = []  #: slices of the oldest batch
+        self._rate = 0.0  #: episodes per second, 0 before the first
         self._started_at = time.perf_counter()
 
     def submit(self, cases: Cases) -> None:
         self._queue.append(cases)
 
     def collect(self, seconds: float | None = None) -> Executions:
-        cases = self._queue.popleft()
+        cases = self._queue[0]
+        end = math.inf if seconds is None else time.monotonic() + seconds
         with self._clock.activity("simulate"):
-            return self._runner(cases.inputs, cases.seeds)
+            while (done := sum(map(len, self._done))) < len(cases) or not self._done:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise TimeIsUp
+                self._done.append(self._run_slice(cases[done:][: self._affordable(left)]))
+        self._queue.popleft()
+        parts, self._done = self._done, []
+        return concatenate(parts)
+
+    def _affordable(self, seconds: float) -> int | None:
+        """How many episodes to run at once when `seconds` are left; None for all."""
+        if math.isinf(seconds):
+            return None
+        return max(1, int(self._rate * min(seconds, max(_SLICE_SECONDS, _SLICE_SHARE * seconds))))
+
+    def _run_slice(self, cases: Cases) -> Executions:
+        started = time.monotonic()
+        executions = self._runner(cases.inputs, cases.seeds)
+        rate = len(cases) / max(time.monotonic() - started, 1e-9)
+        self._rate = max(
+            rate, self._rate / 2
+        )  # few episodes at once look slow where many are stepped together
+        return executions
 
     @property
     def worker_stats(self) -> WorkerStats:

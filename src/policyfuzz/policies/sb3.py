@@ -24,6 +24,7 @@ from policyfuzz.core.errors import PolicyError, PolicyFuzzError, unknown_name
 from policyfuzz.core.files import absolute_path, is_file
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.network import BLOCK_ROWS, Network, NetworkPolicy, validated
+from policyfuzz.policies.rl_zoo import training_notes
 from policyfuzz.policies.sb3_file import ALGORITHMS, Archive, check_names
 from policyfuzz.policies.sb3_network import build, initial_states, runner
 from policyfuzz.policies.uri import Address
@@ -60,9 +61,13 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
     extras.load("stable_baselines3", "sb3")
     shapes = {key: tuple(space.shape or ()) for key, space in _parts(spaces.observation).items()}
     statistics = Statistics.read(place, shapes, is_wanted=wanted is not None)
+    zoo = training_notes(archive.path, statistics.path is not None)
     trained, remarks = _trained_spaces(archive, spaces)
-    fit = _fit_observations(trained.observation, spaces.observation, statistics.normaliser.mean)
-    bounds = _fit_actions(trained.action, spaces.action)
+    try:
+        fit = _fit_observations(trained.observation, spaces.observation, statistics.normaliser.mean)
+        bounds = _fit_actions(trained.action, spaces.action)
+    except PolicyError as error:
+        raise PolicyError(error.message, "\n  ".join(zoo) or error.hint) from error
     algorithm = named or archive.algorithm
     recipe, doubts = _validated(Recipe(archive, algorithm, trained, spaces, statistics.normaliser, fit))
     masks = (_MASKS,) if algorithm == "MaskablePPO" else ()
@@ -72,7 +77,7 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
         uri=_complete(address, statistics.path).uri(archive.path),
         sha256=_sha256(archive, statistics),
         recorded_return=archive.recorded_return(),
-        notes=(*statistics.notes, *remarks, *fit.notes, *bounds, *doubts, *masks),
+        notes=(*statistics.notes, *zoo, *remarks, *fit.notes, *bounds, *doubts, *masks),
     )
 
 

@@ -4,6 +4,7 @@ Replay buffers, schedules, optimisers and environments are not needed to act. Wi
 even those that other versions saved.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -37,6 +38,8 @@ def build(archive: Archive, spaces: Spaces, algorithm: str) -> Any:
             arguments.pop(unused, None)
         if archive.data.get("use_sde"):
             arguments["use_sde"] = True
+        if "optimizer_class" in inspect.signature(policy_class).parameters:
+            arguments["optimizer_class"] = _NoOptimiser
         _modernise(arguments, weights)
         network = policy_class(spaces.observation, spaces.action, *schedule, **arguments)
         missing, unexpected = network.load_state_dict(weights, strict=False)
@@ -82,6 +85,12 @@ def initial_states(network: Any) -> Arrays:
         return ()
     layers, _, width = shape
     return np.zeros((layers, width), np.float32), np.zeros((layers, width), np.float32)
+
+
+class _NoOptimiser:
+    """In place of the optimiser that a policy makes: one of torch imports its compiler, for seconds."""
+
+    def __init__(self, *_arguments: Any, **_named: Any) -> None: ...
 
 
 def _no_learning(_progress: float) -> float:

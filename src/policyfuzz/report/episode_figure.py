@@ -1,5 +1,6 @@
 """A picture of any episode: stills of it, its signals and its states over time, the crash marked."""
 
+import textwrap
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from policyfuzz.triage.replay import Replay
 
 #: More state coordinates than this would only be a tangle.
 _MOST_LINES = 12
+#: Characters of a line of the title: the figure has room for so many.
+_TITLE_WIDTH = 110
 #: Stills are this far between the start and the crash.
 _STILLS = (0.0, 0.5, 0.85, 1.0)
 
@@ -62,7 +65,8 @@ def draw_episode(replay: Replay, path: Path) -> None:
     top = figure.add_subplot(grid[1, :])
     _draw_numbers(top, figure.add_subplot(grid[2, :], sharex=top), recording, replay)
     verdict = f"{replay.kind} at step {replay.crash_step}" if replay.crashes else "no crash"
-    figure.suptitle(_plain(f"{replay.target.name}, finding {replay.finding.id}: {verdict}"))
+    title = _plain(f"{replay.target.name}, finding {replay.finding.id}: {verdict}")
+    figure.suptitle("\n".join(textwrap.wrap(title, _TITLE_WIDTH)), fontsize="medium")
     figure.savefig(path, dpi=120, format="png")
 
 
@@ -78,9 +82,14 @@ def _draw_numbers(top: Axes, bottom: Axes, recording: Recording, replay: Replay)
     beside.set_ylabel("reward", color="grey")
     if changing.any():
         top.legend(loc="best")
-    for number, values in enumerate(recording.executions.states[0].T[:_MOST_LINES]):
-        bottom.plot(values, linewidth=1, label=f"state {number}")
-    bottom.set_ylabel("states")
+    states = recording.executions.states[0]
+    names = recording.state_names
+    if len(names) != states.shape[1]:
+        names = tuple(f"state {number}" for number in range(states.shape[1]))
+    for name, values in list(zip(names, states.T, strict=True))[:_MOST_LINES]:
+        bottom.plot(values, linewidth=1, label=name)
+    left_out = states.shape[1] - _MOST_LINES
+    bottom.set_ylabel("states" if left_out <= 0 else f"states, the first {_MOST_LINES} of {states.shape[1]}")
     bottom.set_xlabel("step")
     bottom.legend(loc="best", ncols=2, fontsize="small")
     if replay.crash_step is not None:

@@ -15,7 +15,7 @@ from policyfuzz.core import extras
 from policyfuzz.core.errors import TargetCodeError, UsageError, blamed_on
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import record
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import Target, split_options
 from policyfuzz.core.visible import visible_line
 from policyfuzz.report.whole_file import make_folder_of, whole_file, writing
 from policyfuzz.triage.replay import Replay
@@ -30,6 +30,8 @@ _FASTEST_GIF = 25
 _PAUSE_SECONDS = 1.0
 #: Pixels: height of the caption, width of the frame round a crash.
 _CAPTION, _FRAME = 40, 6
+#: Sizes of the caption's font, in pixels, the best first.
+_FONT_SIZES = (15, 13, 11)
 _PAPER, _INK, _FAINT, _RED = (250, 250, 248), (40, 40, 40), (200, 200, 196), (208, 32, 32)
 
 
@@ -84,23 +86,36 @@ def caption(picture: Picture, step: int, replay: Replay) -> Picture:
     sheet = Image.new("RGB", (width, height + _CAPTION), _PAPER)
     sheet.paste(Image.fromarray(picture[:height, :width]))
     draw = ImageDraw.Draw(sheet)
-    font = ImageFont.load_default(size=15)
     has_crashed = replay.crash_step is not None and step >= replay.crash_step
     ink = _RED if has_crashed else _INK
     if has_crashed:
         draw.rectangle((0, 0, width - 1, height - 1), outline=_RED, width=_FRAME)
     middle = height + _CAPTION * 0.62
-    said = f"step {step} of {replay.steps}"
-    if has_crashed:
-        said = visible_line(f"{replay.kind} at step {replay.crash_step}  ·  {said}")
+    title, said, font = _texts(draw, width - 40, step, replay, has_crashed)
     draw.text((width - 10, middle), said, ink, font, anchor="rm")
-    title = visible_line(f"{replay.target.name}, finding {replay.finding.id}")
-    room = width - 40 - draw.textlength(said, font)
-    while title and draw.textlength(title, font) > room:
-        title = title[1:]  # its end tells more
     draw.text((10, middle), title, _INK, font, anchor="lm")
     _draw_time_line(draw, width, height, step, replay)
     return np.asarray(sheet)
+
+
+def _texts(
+    draw: ImageDraw.ImageDraw, room: int, step: int, replay: Replay, has_crashed: bool
+) -> tuple[str, str, Any]:
+    """What to write on the left and on the right, and the largest font in which all of it fits into `room`.
+
+    A narrow picture gets less to read, but no text that is cut off.
+    """
+    name, number = split_options(replay.target.name)[0].rpartition("/")[2], f"finding {replay.finding.id}"
+    time = f"step {step} of {replay.steps}"
+    said = f"{replay.kind} at step {replay.crash_step}  ·  {time}" if has_crashed else time
+    name, said = visible_line(name), visible_line(said)
+    pairs = ((f"{name}, {number}", said), (number, said), (number, time), ("", time))
+    for pair in pairs:
+        for size in _FONT_SIZES:
+            font = ImageFont.load_default(size=size)
+            if sum(draw.textlength(text, font) for text in pair) <= room:
+                return *pair, font
+    return "", "", ImageFont.load_default(size=_FONT_SIZES[-1])
 
 
 def _draw_time_line(draw: ImageDraw.ImageDraw, width: int, top: int, step: int, replay: Replay) -> None:

@@ -103,7 +103,7 @@ def instances_in(folder: Path) -> Iterator[Instance | Unreadable]:
 def together(instances: list[Instance]) -> Together:
     """Totals of all `instances`."""
     running = [one for one in instances if one.state == RUNNING]
-    distinct = [_distinct_together(group) for group in _groups(instances)]
+    distinct = [_distinct_together(group) for group in groups_of(instances)]
     since = [one.seconds_since_finding for one in instances if one.seconds_since_finding is not None]
     return Together(
         instances=len(instances),
@@ -121,7 +121,7 @@ def together(instances: list[Instance]) -> Together:
     )
 
 
-def _groups(instances: list[Instance]) -> list[list[Instance]]:
+def groups_of(instances: list[Instance]) -> list[list[Instance]]:
     """Instances grouped by the target and the policy that they fuzz."""
     groups: dict[tuple[str, ...], list[Instance]] = defaultdict(list)
     for one in instances:
@@ -156,7 +156,7 @@ def _distinct_together(instances: list[Instance]) -> tuple[int, bool]:
 
 def _failure_probability(instances: list[Instance]) -> FailureProbability | None:
     """From the draws of all, if all fuzz the same; no draw counts twice."""
-    if len(_groups(instances)) != 1:
+    if len(groups_of(instances)) != 1:
         return None
     by_seed: dict[int, Progress] = {}
     # two with the same seed have samples in common: the one with more of them counts

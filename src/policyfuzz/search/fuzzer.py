@@ -36,6 +36,7 @@ class Fuzzer:
     _sampled: int = field(init=False, default=0)
     _awaited: int = field(init=False, default=0)  #: samples and probes that are being run
     _is_warm: bool = field(init=False, default=False)  #: all first samples have been learnt from
+    _samples_limit: int | None = field(init=False, default=None)  #: if there is no time for all samples
 
     def __post_init__(self) -> None:
         validator = Validator(self.space, self.solvable, self.clock)
@@ -61,6 +62,19 @@ class Fuzzer:
         """True once all first samples have been learnt from."""
         return self._is_warm
 
+    @property
+    def samples(self) -> int | None:
+        """First samples, None if the algorithm only samples."""
+        if self.algorithm.samples is None or self._samples_limit is None:
+            return self.algorithm.samples
+        return min(self.algorithm.samples, self._samples_limit)
+
+    def limit_samples(self, samples: int, not_run: int = 0) -> None:
+        """Learn from `samples` first samples at most; the last `not_run` of those asked for were left out."""
+        self._sampled -= not_run
+        self._awaited -= not_run if self.learns else 0
+        self._samples_limit = samples
+
     def ask(self, count: int) -> Cases:
         """Up to `count` cases to run next."""
         with self.clock.activity("search"):
@@ -85,7 +99,7 @@ class Fuzzer:
 
     def _samples(self, rng: np.random.Generator, count: int) -> Cases:
         """Up to `count` of the first samples, and further ones while the corpus is empty."""
-        wanted = self.algorithm.samples
+        wanted = self.samples
         if wanted is not None and (self._sampled < wanted or self._awaited or len(self.corpus)):
             count = min(count, max(wanted - self._sampled, 0))
         self._sampled += count
@@ -104,7 +118,8 @@ class Fuzzer:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that is needed to continue, as arrays, except the corpus."""
-        counters = [self._asks, self._tells, self._sampled, self._awaited, int(self._is_warm)]
+        limit = -1 if self._samples_limit is None else self._samples_limit
+        counters = [self._asks, self._tells, self._sampled, self._awaited, int(self._is_warm), limit]
         drawn = [self.validator.drawn, self.validator.invalid, self.validator.unsolvable]
         state: dict[str, NDArray[Any]] = {"counters": np.array(counters), "drawn": np.array(drawn)}
         return state | self.algorithm.state()
@@ -114,6 +129,8 @@ class Fuzzer:
         counters = state["counters"].tolist()
         self._asks, self._tells, self._sampled, self._awaited = counters[:4]
         self._is_warm = bool(counters[4])
+        # files of earlier versions know no limit
+        self._samples_limit = counters[5] if len(counters) > 5 and counters[5] >= 0 else None
         drawn, invalid, unsolvable = (int(value) for value in state["drawn"])
         self.validator.drawn, self.validator.invalid, self.validator.unsolvable = drawn, invalid, unsolvable
         self._context.corpus = corpus

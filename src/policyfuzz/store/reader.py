@@ -187,6 +187,12 @@ class CampaignReader:
             return progress
         return Progress()
 
+    def starts(self) -> tuple[int, int] | None:
+        """How many starts there are, and how many crash, if all of them were tried."""
+        total, _, crashing = self.about.get("starts", "").partition(" ")
+        is_read = total.isdecimal() and crashing.isdecimal() and 0 < int(total) >= int(crashing)
+        return (int(total), int(crashing)) if is_read else None
+
     def stop_reason(self) -> str | None:
         """Why the campaign has stopped, as of now; None while it runs, and after a kill."""
         for row in self.iterate("about", "name = 'stop_reason'"):
@@ -271,6 +277,29 @@ class CampaignReader:
             numbers = np.fromiter((row[0] for row in found), np.int64)
         if (np.diff(numbers) <= 0).any():
             raise self._damaged(f"the rows of table {table} are not in order")
+        return numbers
+
+    def ranking(
+        self,
+        where: str,
+        columns: Sequence[str],
+        most: int | None = None,
+        skip: int = 0,
+        of_first: int | None = None,
+    ) -> list[int]:
+        """Numbers of findings, sorted by `columns` and then by number, the lowest first, NaN last.
+
+        At most `most` after the first `skip`. Only the first `of_first` for which `where` holds count.
+        """
+        names = list(dict.fromkeys(["id", *columns]))
+        chosen = f"SELECT {', '.join(map(quoted, names))} FROM findings WHERE {where} ORDER BY id LIMIT ?"
+        order = ", ".join(f"{quoted(name)} IS NULL, {quoted(name)}" for name in [*columns, "id"])
+        limits = [value if value is not None else _LARGEST for value in (of_first, most)]
+        with self._reading():
+            query = f"SELECT id FROM ({chosen}) ORDER BY {order} LIMIT ? OFFSET ?"
+            numbers = [row[0] for row in self._connection.execute(query, [*limits, skip])]
+        if not all(isinstance(number, int) for number in numbers):
+            raise self._damaged("a finding has no number")
         return numbers
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class CampaignWriter(CampaignReader):
             self._patience = Patience(self._connection, path)
             self._identity = _identity(path)
             if "instance" not in self.about:
-                self._set_about("instance", uuid4().hex)
+                self.note("instance", uuid4().hex)
         except BaseException:
             self._lock.release()
             raise
@@ -75,7 +75,7 @@ class CampaignWriter(CampaignReader):
     def set_stop_reason(self, reason: str | None) -> None:
         """Say why the campaign has stopped; None while it runs."""
         if reason is not None:
-            self._set_about("stop_reason", reason)
+            self.note("stop_reason", reason)
             return
         with self._writing():
             self._connection.execute("DELETE FROM about WHERE name = 'stop_reason'")
@@ -83,8 +83,14 @@ class CampaignWriter(CampaignReader):
     def note(self, name: str, value: str) -> None:
         """Keep a fact about the campaign that readers find in `about`."""
         with self._writing():
-            self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+            self._connection.execute(
+                "INSERT OR REPLACE INTO about (name, value) VALUES (?, ?)", (name, value)
+            )
         self.about[name] = value
+
+    def set_starts(self, total: int, crashing: int) -> None:
+        """Say that all starts have been tried, and how many there are and crash."""
+        self.note("starts", f"{total} {crashing}")
 
     def close(self) -> None:
         super().close()
@@ -103,12 +109,6 @@ class CampaignWriter(CampaignReader):
                 (self.folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # there may be other things in it
                 self.folder.rmdir()
-
-    def _set_about(self, name: str, value: str) -> None:
-        with self._writing():
-            statement = "INSERT OR REPLACE INTO about (name, value) VALUES (?, ?)"
-            self._connection.execute(statement, (name, value))
-        self.about[name] = value
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -1,0 +1,73 @@
+"""Findings are listed by how bad and how different they are."""
+
+import json
+
+import numpy as np
+import pytest
+
+from policyfuzz import CampaignReader, fuzz
+from policyfuzz.cli.main import exit_code
+from policyfuzz.report.ranking import farthest_first, ranked, worst_and_most_different
+
+RIPPLE = "ripple:dimensions=3,probability=0.02,regions=2"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranking") / "c"
+    assert fuzz(RIPPLE, out=folder, max_execs=1500, progress=False).progress.distinct_findings > 20
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("order", "key"),
+    [
+        ("found", lambda one: one.id),
+        ("return", lambda one: (one.episode_return, one.crash_step, one.id)),
+        ("time", lambda one: (one.crash_step, one.episode_return, one.id)),
+    ],
+)
+@pytest.mark.parametrize("distinct_only", [False, True])
+def test_findings_are_sorted_and_paged(folder, order, key, distinct_only):
+    campaign = CampaignReader(folder)
+    expected = sorted(campaign.findings(distinct_only), key=key)
+    found = ranked(campaign, order, distinct_only, None, 0)
+    assert [one.id for one in found] == [one.id for one in expected]
+    page = ranked(campaign, order, distinct_only, 4, 3)
+    assert [one.id for one in page] == [one.id for one in expected[3:7]]
+
+
+def test_summary_and_distance_begin_with_the_worst_and_go_on_with_the_most_different(folder):
+    campaign = CampaignReader(folder)
+    worst = min(campaign.findings(True), key=lambda one: one.episode_return)
+    shown = worst_and_most_different(campaign, 5)
+    by_distance = list(ranked(campaign, "distance", True, 5, 0))
+    for found in (shown, by_distance):
+        assert found[0].id == worst.id
+        assert len({one.id for one in found}) == 5
+    first = campaign.findings(True)[:5]
+    assert spread(by_distance) > spread(first)
+
+
+def spread(findings):
+    """The least distance between two of `findings`."""
+    points = np.array([one.input for one in findings])
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    return apart[np.triu_indices(len(points), 1)].min()
+
+
+def test_farthest_points_come_first():
+    points = np.array([[0.0], [0.1], [1.0], [0.5], [0.0]])
+    assert farthest_first(points, 3) == [0, 2, 3]
+    assert sorted(farthest_first(points, 99)) == [0, 1, 2, 3, 4]
+    assert farthest_first(np.empty((0, 1)), 3) == []
+
+
+def test_show_lists_the_worst(folder, capsys):
+    assert exit_code(["show", str(folder), "--top", "3", "--json"]) == 0
+    returns = [one["return"] for one in json.loads(capsys.readouterr().out)]
+    every = sorted(one.episode_return for one in CampaignReader(folder).findings(True))
+    assert returns == every[:3]
+    assert exit_code(["show", str(folder), "--sort", "distance", "--limit", "2"]) == 0
+    assert exit_code(["show", str(folder), "1", "--top", "3"]) == 2
+    assert "--sort and --top are for lists of findings" in capsys.readouterr().err
