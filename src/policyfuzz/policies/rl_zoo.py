@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.core import extras
+from policyfuzz.core.errors import UsageError
+from policyfuzz.core.files import read_regular
 
 #: Files, the most specific last.
 _FILES = ("args.yml", "config.yml", "env_kwargs.yml")
@@ -79,12 +81,9 @@ def _values(path: Path) -> dict[str, Any]:
     """The mapping in a file; empty if it holds none."""
     yaml = extras.load("yaml", "sb3")
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-        if len(content) > _LARGEST_FILE:
-            return {}
+        content = read_regular(path, _LARGEST_FILE)
         values = _Reader().read(yaml.compose(content, Loader=yaml.SafeLoader))
-    except (OSError, yaml.YAMLError, ValueError, TypeError, RecursionError):  # no such file after all
+    except (UsageError, yaml.YAMLError, ValueError, TypeError, RecursionError):  # no such file after all
         return {}
     if not isinstance(values, dict):
         return {}

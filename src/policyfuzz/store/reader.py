@@ -1,5 +1,6 @@
 """Reads a campaign: findings, seeds, history, and what the search needs to continue."""
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -189,9 +190,9 @@ class CampaignReader:
 
     def starts(self) -> tuple[int, int] | None:
         """How many starts there are, and how many crash, if all of them were tried."""
-        total, _, crashing = self.about.get("starts", "").partition(" ")
-        is_read = total.isdecimal() and crashing.isdecimal() and 0 < int(total) >= int(crashing)
-        return (int(total), int(crashing)) if is_read else None
+        found = re.fullmatch(r"([0-9]{1,9}) ([0-9]{1,9})", self.about.get("starts", ""))
+        total, crashing = map(int, found.groups()) if found else (0, 0)
+        return (total, crashing) if 0 < total >= crashing else None
 
     def stop_reason(self) -> str | None:
         """Why the campaign has stopped, as of now; None while it runs, and after a kill."""
