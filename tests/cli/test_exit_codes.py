@@ -75,7 +75,9 @@ def test_code_of_fuzz_is_true_when_the_oracle_leaves(tmp_path, trouble):
 @pytest.mark.parametrize(("verb", "trouble"), [("check", "os0"), ("check", "exit1"), ("replay", "os1")])
 def test_code_of_other_verbs_is_true_when_target_code_leaves(tmp_path, verb, trouble):
     assert run(tmp_path, fuzz()).returncode == 1
-    command = f"policyfuzz check '{target()}' --episodes 20" if verb == "check" else "policyfuzz replay c 1"
+    command = (
+        f"policyfuzz check '{target()}' --episodes 20" if verb == "check" else "policyfuzz replay c 1 --trust"
+    )
     done = run(tmp_path, command, env=os.environ | {"JUDGE": trouble})
     assert done.returncode == 3, done
     assert "the code of the oracle raised" in done.stderr
@@ -120,14 +122,18 @@ def test_results_that_cannot_be_written_are_an_error(tmp_path, campaign, verb):
 def test_replay_tells_its_verdict_whatever_the_streams_are(tmp_path):
     assert run(tmp_path, fuzz()).returncode == 1
     for streams in (">/dev/full", ">&-", "2>/dev/full", ">&- 2>&-"):
-        assert run(tmp_path, f"policyfuzz replay c 1 --no-picture {streams}").returncode == 1
-    assert run(tmp_path, "policyfuzz replay c 999 2>/dev/full").returncode == 2
+        assert run(tmp_path, f"policyfuzz replay c 1 --trust --no-picture {streams}").returncode == 1
+    assert run(tmp_path, "policyfuzz replay c 999 --trust 2>/dev/full").returncode == 2
 
 
 def test_code_holds_when_the_reader_of_a_pipe_has_gone(tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
-    for command, code in ((fuzz(), 1), ("policyfuzz replay c 1 --no-picture", 1), ("policyfuzz show c", 0)):
+    for command, code in (
+        (fuzz(), 1),
+        ("policyfuzz replay c 1 --trust --no-picture", 1),
+        ("policyfuzz show c", 0),
+    ):
         line = command.replace("policyfuzz", f"exec {sys.executable} -m policyfuzz", 1)
         done = subprocess.run(
             ["sh", "-c", line], cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True
