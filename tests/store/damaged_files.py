@@ -144,7 +144,7 @@ EDITS: dict[str, Edit] = {
     "unknown status": sql("UPDATE findings SET status = 'maybe'"),
     "all new": sql("UPDATE findings SET status = 'new'"),
     "bad text": sql("UPDATE findings SET kind = CAST(x'fffe' AS TEXT)"),
-    "long text": sql("UPDATE findings SET kind = CAST(zeroblob(1000000) AS TEXT)"),
+    "long text": sql("UPDATE findings SET kind = CAST(zeroblob(1000000) AS TEXT) WHERE id < 5"),
     "escapes": sql("UPDATE findings SET kind = char(27) || ']0;owned' || char(7) || char(27) || '[2J'"),
     "negative numbers": sql("UPDATE findings SET id = -id"),
     "huge number": sql("UPDATE findings SET id = 9223372036854775807 WHERE id = 2"),

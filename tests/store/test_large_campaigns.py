@@ -14,6 +14,8 @@ from policyfuzz.cli.main import exit_code
 from policyfuzz.search.corpus import COLUMNS, Corpus
 from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, Progress
 
+pytestmark = pytest.mark.slow  # tracing every allocation takes its time
+
 SPACE = InputSpace((Real("speed", 0, 9, unit="m/s"), Real("gap", 0, 1)))
 FEW, MANY = 1_000, 8_000
 

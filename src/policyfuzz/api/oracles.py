@@ -38,8 +38,14 @@ _WATCHED = (Truncated, OutOfSpace)
 
 def split_oracle(oracle: Any) -> tuple[str, Oracle | None]:
     """`oracle` as text; an object that has no text comes with a text that records what it looks at."""
-    if oracle is None or isinstance(oracle, str):
-        return oracle or "", None
+    if oracle is None:
+        return "", None
+    if isinstance(oracle, str):
+        if not oracle.strip():
+            raise UsageError(
+                f"oracle is {oracle!r}", "such as 'terminated | return<100', or None for the default"
+            )
+        return oracle, None
     if isinstance(oracle, type) or not (hasattr(oracle, "judge") and hasattr(oracle, "kinds")):
         raise UsageError(
             f"oracle is a {type(oracle).__name__}, expected text or an object with kinds and judge",

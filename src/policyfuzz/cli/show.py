@@ -1,6 +1,7 @@
 """policyfuzz show: what was found."""
 
 import dataclasses
+import shlex
 import textwrap
 from collections.abc import Iterable
 from itertools import islice
@@ -174,7 +175,7 @@ def _list_errors(campaign: CampaignReader, part: _Part, is_json: bool) -> None:
             first, shown = first or one.id, shown + 1
             echo(f"{one.id:>7}  {one.kind:<8} at step {one.step:>4}  {one.summary}")
         if first:
-            echo(f"see one in full:  policyfuzz show {campaign.folder} {first} --errors")
+            echo(f"see one in full:  policyfuzz show {shlex.quote(str(campaign.folder))} {first} --errors")
         else:
             echo("no more errors" if part.skip and total else "no episode has failed to run")
     part.print_rest(shown, total, "errors", is_json)

@@ -86,7 +86,7 @@ def print_summary(
         grid.add_row("workers", workers_text(progress))
     if progress.failures:
         # an unhealthy start stores nothing
-        where = f": policyfuzz show {campaign.folder} --errors" if progress.batch else ""
+        where = f": policyfuzz show {shlex.quote(str(campaign.folder))} --errors" if progress.batch else ""
         grid.add_row("errors", f"{failures_text(progress)}{where}")
     grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
     is_tested = campaign.is_solvability_tested
@@ -115,7 +115,9 @@ def print_summary(
             *replay_lines(campaign, distinct[0].id, "replay one:"), sep="\n", style="bold", soft_wrap=True
         )
         if progress.findings > len(distinct):
-            console.print(f"see all:     policyfuzz show {campaign.folder} --all --sort return")
+            console.print(
+                f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort return"
+            )
 
 
 def _of_all_starts(total: int, crashing: int) -> str:
