@@ -24,9 +24,9 @@ def everything_imported(tmp_path_factory):
 
     path = tmp_path_factory.mktemp("good") / "p.npz"
     np.savez(path, W0=np.ones((4, 2)))
-    assert exit_code(["check", "gym:CartPole-v1", "--policy", f"npz:{path}"]) in (0, 3)
+    assert exit_code(["check", "gym:CartPole-v1", "--policy", f"npz:{path}", "--episodes", "20"]) in (0, 3)
     for target in ("acasxu", "coopnavi", "bipedal"):
-        assert exit_code(["check", target]) == 0
+        assert exit_code(["check", target, "--episodes", "20"]) == 0
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def refused(name, folder, capsys, monkeypatch):
     code = exit_code(arguments)
     said = capsys.readouterr()
     assert code == 2, said.err
-    assert said.err.startswith("policyfuzz: ")
+    assert "\npolicyfuzz: " in f"\n{said.err}"  # what is being done may come before it
     assert "Traceback" not in said.err
     assert len(said.err) < 2000
     assert sorted(folder.iterdir()) == before, "something was written"

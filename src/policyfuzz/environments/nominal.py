@@ -205,7 +205,7 @@ def _crash_rates(judged: JudgedEpisodes, sound: Executions) -> Diagnosis:
     in_bounds, drawn = int(np.count_nonzero(sound.crashed)), len(sound)
     counts = {"crashes": crashes, "episodes": episodes, "crashes_in_bounds": in_bounds, "draws": drawn}
     said = (
-        f"crashes: {crashes} of {episodes} from the environment's own reset,"
+        f"{crashes} of {episodes} from the environment's own reset,"
         f" {in_bounds} of {drawn} within the bounds"
     )
     rate = crashes / episodes if episodes else 0.0
