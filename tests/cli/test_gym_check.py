@@ -276,7 +276,7 @@ def test_campaign_says_how_far_its_findings_lie_outside(cli):
             assert abs(finding["input"][name]) - abs(by) == pytest.approx(0.05, abs=0.001)
     _, out, _ = cli("show", "mine", findings[0]["finding"])
     assert "own reset: -0.05 to 0.05" in out
-    code, _, _ = cli("replay", "mine", findings[0]["finding"])
+    code, _, _ = cli("replay", "mine", findings[0]["finding"], "--trust")
     assert code == 1
     _, out, _ = cli("status", "mine", "--json")
     assert json.loads(out)["own_reset"] == {"crashes": 0, "episodes": 50}
