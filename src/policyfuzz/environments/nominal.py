@@ -204,10 +204,8 @@ def _crash_rates(judged: JudgedEpisodes, sound: Executions) -> Diagnosis:
     crashes, episodes = int(np.count_nonzero(judged.crashed)), len(judged.crashed)
     in_bounds, drawn = int(np.count_nonzero(sound.crashed)), len(sound)
     counts = {"crashes": crashes, "episodes": episodes, "crashes_in_bounds": in_bounds, "draws": drawn}
-    said = (
-        f"{crashes} of {episodes} from the environment's own reset,"
-        f" {in_bounds} of {drawn} within the bounds"
-    )
+    own = f"{crashes} of {episodes} from the environment's own reset"
+    said = f"{own}, {in_bounds} of {drawn} within the bounds"
     rate = crashes / episodes if episodes else 0.0
     if rate > _UNHEALTHY_RATE and in_bounds > _UNHEALTHY_RATE * drawn:
         return Diagnosis(
