@@ -49,10 +49,7 @@ def drawn(crashes, count=64):
 def test_crash_rate_from_the_own_reset_decides_the_level(crashes, level):
     found = _crash_rates(judged(crashes), drawn(34))
     assert found.level is level
-    assert (
-        f"{crashes} of 50 from the environment's own reset, 34 of 64 within the bounds"
-        in found.message
-    )
+    assert f"{crashes} of 50 from the environment's own reset, 34 of 64 within the bounds" in found.message
     assert found.counts == {"crashes": crashes, "episodes": 50, "crashes_in_bounds": 34, "draws": 64}
     assert bool(found.hint) == (level is not Level.GOOD)
 
