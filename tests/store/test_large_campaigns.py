@@ -14,8 +14,6 @@ from policyfuzz.cli.main import exit_code
 from policyfuzz.search.corpus import COLUMNS, Corpus
 from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, Progress
 
-pytestmark = pytest.mark.slow  # tracing every allocation takes its time
-
 SPACE = InputSpace((Real("speed", 0, 9, unit="m/s"), Real("gap", 0, 1)))
 FEW, MANY = 1_000, 8_000
 
@@ -69,6 +67,7 @@ def one_peak(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow  # tracing every allocation takes its time
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -96,6 +95,7 @@ def test_memory_does_not_grow_with_the_campaign(few, many, tmp_path, monkeypatch
     assert large < 2 * small + 500_000
 
 
+@pytest.mark.slow  # tracing every allocation takes its time
 def test_records_are_read_when_they_are_asked_for(few, many):
     def look(folder: Path) -> None:
         findings = open_result(folder).findings
@@ -108,6 +108,7 @@ def test_records_are_read_when_they_are_asked_for(few, many):
     assert peak(lambda: look(many)) < 1.3 * peak(lambda: look(few)) + 3 * numbers
 
 
+@pytest.mark.slow  # tracing every allocation takes its time
 def test_corpus_is_restored_in_little_more_than_its_own_size(many):
     def restore() -> None:
         corpus = Corpus(2)
