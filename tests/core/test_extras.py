@@ -13,6 +13,7 @@ from policyfuzz.targets.registry import BUILT_INS
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "package", "extra"),
     [

@@ -49,7 +49,7 @@ def test_bounds_without_or_with_one_crash_have_their_closed_form(draws, crashes)
         assert estimate.low == pytest.approx(-math.expm1(math.log(0.975) / draws), rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize("draws", [1, 7, 100, 2000])
+@pytest.mark.parametrize("draws", [1, 7, 100, pytest.param(2000, marks=pytest.mark.slow)])
 def test_interval_holds_the_truth_at_least_95_times_in_100_whatever_it_is(draws):
     """Not simulated: all outcomes are gone through, each with its chance."""
     crashes = np.arange(draws + 1)
@@ -63,7 +63,7 @@ def test_interval_holds_the_truth_at_least_95_times_in_100_whatever_it_is(draws)
         assert binom.pmf(crashes, draws, truth)[is_held].sum() >= 0.95 - 1e-9
 
 
-@pytest.mark.parametrize("truth", [0.002, 0.03, 0.4])
+@pytest.mark.parametrize("truth", [pytest.param(0.002, marks=pytest.mark.slow), 0.03, 0.4])
 def test_interval_holds_the_truth_even_if_the_first_crashes_end_the_draws(truth):
     """The estimate is too high then on average; the interval is not misled."""
     wanted = 3

@@ -1,6 +1,7 @@
 """Several campaigns in one folder, one by one and together."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,12 +14,19 @@ from policyfuzz.store.records import Progress
 RIPPLE = "ripple:dimensions=3,probability=0.01,regions=2"
 
 
-@pytest.fixture
-def shared(tmp_path):
-    """A folder with two instances that have exchanged what they found."""
+@pytest.fixture(scope="module")
+def exchanged(tmp_path_factory):
+    """A folder with two instances that have exchanged what they found, to be copied."""
+    folder = tmp_path_factory.mktemp("exchanged") / "shared"
     for name in ("a", "b"):
-        fuzz(RIPPLE, sync=tmp_path / "shared", out=name, max_execs=3000, progress=False)
-    return tmp_path / "shared"
+        fuzz(RIPPLE, sync=folder, out=name, max_execs=3000, progress=False)
+    return folder
+
+
+@pytest.fixture
+def shared(exchanged, tmp_path):
+    """The same, for one test."""
+    return shutil.copytree(exchanged, tmp_path / "shared")
 
 
 def readable_in(folder):
