@@ -85,7 +85,9 @@ class Watch:
             return True
         text = os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - links must not be followed
         inside = (str(self.folder), os.environ.get("TMPDIR", "/nowhere"))
-        return text.startswith(inside) or text in ("/dev/null", "/dev/tty") or "__pycache__" in text
+        return (
+            text.startswith(inside) or text in ("/dev/null", "/dev/tty", "/dev/zero") or "__pycache__" in text
+        )
 
 
 _WATCHES: list[Watch] = []

@@ -28,8 +28,23 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a duration; write 90s, 2m, 1h30m or 12h", param, ctx)
 
 
+class AnyPath(click.Path):
+    """The path of a file or folder, which need not exist, but could."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            pass  # the command says what it misses
+        except (OSError, ValueError) as error:  # too long, a loop of links, a NUL
+            reason = error.strerror if isinstance(error, OSError) else error
+            self.fail(f"{str(value)[:80]!r} cannot be the name of a file: {reason}", param, ctx)
+        return path
+
+
 DURATION = Duration()
-FOLDER = click.Path(path_type=Path)
+FOLDER = AnyPath()
 
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON on stdout.")
 trust = click.option(
