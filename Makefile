@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-# refuses a file that is not, by its SHA-256, one that `make lock` has seen; builds with the tools in requirements/build.txt
-LOCKED := $(PIP) install --require-hashes --no-build-isolation
+# refuses a file that is not, by its SHA-256, one that `make lock` has seen; builds with the tools in requirements/build.txt.
+# The files name everything that is needed: without --no-deps, old versions of pip look for a newer coverage[toml]
+LOCKED := $(PIP) install --require-hashes --no-deps --no-build-isolation
 
 .PHONY: demo extras bench test check unit coverage slow lock release-check clean
 
@@ -62,7 +63,7 @@ $(VENV)/installed-dev: $(VENV)/installed requirements/dev.txt requirements/torch
 	@# It is the one package without a hash, as each maker's build has another.
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PIP) install --no-index --no-deps torch==2.13.0 2>/dev/null || true
 	@if $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'; then \
-	  $(LOCKED) --no-deps --requirement requirements/torch.txt; else \
+	  $(LOCKED) --requirement requirements/torch.txt; else \
 	  echo "no torch in $(VENV): tests of stable-baselines3, TorchScript and training are skipped"; fi
 	@touch $@
 

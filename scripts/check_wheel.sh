@@ -20,7 +20,7 @@ pip() { # PYTHON ARGUMENT... : into the environment of PYTHON
 }
 
 locked() { # PYTHON FILE OPTION... : what the lock FILE names, by its hashes
-  pip "$1" --require-hashes --requirement "$2" "${@:3}"
+  pip "$1" --require-hashes --no-deps --requirement "$2" "${@:3}"
 }
 
 find_python() { # NAME : print an interpreter that runs, if there is one
@@ -64,7 +64,7 @@ PYTHON
 
 # a lock whose hashes are of other files must be refused
 sed -n '/^wheel==/,$p' requirements/build.txt | sed 's/sha256:...../sha256:00000/' >"$work/wrong.txt"
-if locked "$tools/python" "$work/wrong.txt" --force-reinstall --no-deps >"$work/wrong.log" 2>&1 ||
+if locked "$tools/python" "$work/wrong.txt" --force-reinstall >"$work/wrong.log" 2>&1 ||
   ! grep -q "DO NOT MATCH THE HASHES" "$work/wrong.log"; then
   echo "a wrong hash was not refused"
   cat "$work/wrong.log"

@@ -32,7 +32,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         pip = [f"{folder}/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-        subprocess.run([*pip, "--require-hashes", "-r", "requirements/release.txt"], cwd=ROOT, check=True)
+        subprocess.run(
+            [*pip, "--require-hashes", "--no-deps", "-r", "requirements/release.txt"], cwd=ROOT, check=True
+        )
         for name, arguments in LOCKS.items():
             compile_lock(f"{folder}/bin/uv", name, arguments)
     header, *lines = CONSTRAINTS.read_text().splitlines()
