@@ -4,9 +4,9 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,23 +15,45 @@ from threadpoolctl import threadpool_limits
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
 from policyfuzz.campaign.exhaustion import Exhaustion
-from policyfuzz.campaign.health import MIN_FIRST_EPISODES, REPLAYS, Pace, examine, is_unhealthy, run_nominal
+from policyfuzz.campaign.health import (
+    MIN_FIRST_EPISODES,
+    NOISE,
+    REPLAYS,
+    Nominal,
+    Pace,
+    examine,
+    is_unhealthy,
+    run_nominal,
+)
+from policyfuzz.campaign.outcomes import OutcomeSet, outcome_hashes
 from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share, storable
+from policyfuzz.campaign.seed_trials import SeedTrials, holds
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import Budget, StopReason
-from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Run, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
-from policyfuzz.search.algorithm import Update, substate
+from policyfuzz.search.algorithm import Update
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS, Corpus
-from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.fuzzer import Fuzzer
+from policyfuzz.search.state import substate
 from policyfuzz.search.strategies import make_fuzzer
-from policyfuzz.store.records import CONFIRMED, NEW, BatchRecord, FailedEpisode, Finding, Progress, Verdict
+from policyfuzz.store.records import (
+    CONFIRMED,
+    NEW,
+    UNSOLVED,
+    BatchRecord,
+    FailedEpisode,
+    Finding,
+    Progress,
+    SeedTrial,
+    Verdict,
+)
 from policyfuzz.store.writer import CampaignWriter
 
 #: Seconds, or share of the time limit, that episodes in flight get after the limit.
@@ -39,6 +61,8 @@ _GRACE_SECONDS, _GRACE_SHARE = 2.0, 0.05
 #: Shares of the time limit: for the first batch, for all first samples, and for any batch, if episodes are
 #: so slow that these would take longer.
 _FIRST_BATCH_SHARE, _SAMPLING_SHARE, _BATCH_SHARE = 1 / 8, 1 / 4, 1 / 8
+#: Largest share of a batch that tries findings with other case seeds while the search goes on.
+_LARGEST_TRIAL_SHARE = 1 / 4
 #: Seconds without a worker after which the user hears of it.
 _WAITING_SECONDS = 10.0
 
@@ -59,11 +83,16 @@ class Campaign:
     make_executor: MakeExecutor = InlineExecutor
     make_runner: MakeRunner = Runner  #: for the few episodes of further health checks
     synchronizer: Synchronizer | None = None  #: imports from other instances; None: nothing depends on them
+    #: The same target with other policies: a crash that none of them survives is no finding.
+    references: Sequence[Target] = ()
     _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
     _confirmations: Confirmations = field(init=False)
-    _distinct: DistinctSet = field(init=False)
+    _trials: SeedTrials = field(init=False)
+    _outcomes: OutcomeSet = field(init=False, default_factory=OutcomeSet)
+    _lineages: set[int] = field(init=False, default_factory=set)  #: roots of confirmed findings
+    _run_references: list[Run] = field(init=False, default_factory=list)
     _imports: ImportQueue = field(init=False)
     _exhaustion: Exhaustion = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
@@ -75,9 +104,11 @@ class Campaign:
 
     def __post_init__(self) -> None:
         config, space = self.store.config, self.target.inputs
-        self._fuzzer = make_fuzzer(config.strategy, self.target, config.search, config.seed, self._clock)
+        self._fuzzer = make_fuzzer(
+            config.strategy, self.target, config.search, config.seed, self._clock, config.distinct_radius
+        )
         self._confirmations = Confirmations(len(space.dimensions))
-        self._distinct = DistinctSet(config.distinct_radius, space.periods)
+        self._trials = SeedTrials(len(space.dimensions), config.seed)
         self._imports = ImportQueue(len(space.dimensions), imports_seeds=self._fuzzer.learns)
         self._exhaustion = Exhaustion.of(space, self.target.solvable)
 
@@ -184,14 +215,18 @@ class Campaign:
         limit = self.budget.executions
         left = size if limit is None else max(limit - executed - in_flight, 0)
         confirm = self._confirmations.take(min(size, left))
+        room = min(size, left) - len(confirm)
+        reseed = self._trials.take(room if reason else min(room, max(1, int(_LARGEST_TRIAL_SHARE * size))))
         asked = imported = Cases.none(len(self.target.inputs.dimensions))
         if reason is None:
-            room = self.budget.room(size - len(confirm), executed, in_flight, len(self._confirmations))
+            reruns = 1 + len(self.references)
+            reserved = reruns * len(self._confirmations) + self._trials.waiting + 2 * len(reseed)
+            room = self.budget.room(size - len(confirm) - len(reseed), executed, in_flight, reserved, reruns)
             if self._fuzzer.is_warm:  # the first samples are waited for, and not mixed with others
                 imported = self._imports.take(import_share(executed + in_flight, room))
             room -= len(imported)
             asked = self._fuzzer.ask(room) if room > 0 else asked
-        cases = Cases.concatenate([confirm, asked, imported])
+        cases = Cases.concatenate([confirm, reseed, asked, imported])
         return cases if len(cases) else None
 
     @property
@@ -212,11 +247,12 @@ class Campaign:
         limit = self.budget.executions
         replays = REPLAYS if limit is None else min(REPLAYS, limit // 4)
         # a small batch cannot tell a policy that always crashes from one that sometimes does
-        room = self.budget.room(max(self.store.config.batch_size, MIN_FIRST_EPISODES), replays, 0, 0)
+        first = max(self.store.config.batch_size, MIN_FIRST_EPISODES)
+        room = self.budget.room(first, 2 * replays, 0, 0, 1 + len(self.references))
         cases = self._fuzzer.ask(room)
         pace = self._pace
         run = self._run_now if pace is None else pace.of_cases(self._run_now)
-        nominal = run_nominal(cases, run, self._fuzzer.validator.valid_rate, replays)
+        nominal = run_nominal(cases, run, self._fuzzer.validator.valid_rate, replays, self.target)
         if pace is not None and self.budget.seconds is not None:
             count = len(nominal.executions)
             fewer = max(count, int(_SAMPLING_SHARE * self.budget.seconds * count / nominal.seconds))
@@ -229,13 +265,20 @@ class Campaign:
             self.store.note("own_crashes", json.dumps(dict(own)))
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
-        self._tracker.count_replays(nominal.replayed)
+        self._note_seed(nominal)
+        for others in nominal.others:
+            self._tracker.count_others(others)
         if is_unhealthy(diagnoses) and not self.accept_unhealthy:
-            self._tracker.count_replays(nominal.executions)
-            self._tracker.record_search(self._fuzzer, 0, 0)
+            self._tracker.count_others(nominal.executions)
+            self._tracker.record_search(self._fuzzer, 0, 0, 0)
             return False
         self._absorb(cases, nominal.executions, nominal.replayed)
         return True
+
+    def _note_seed(self, nominal: Nominal) -> None:
+        """Note what the case seed does, and let the search know."""
+        self.store.note("case_seed", nominal.case_seed)
+        self._fuzzer.is_noisy = nominal.case_seed == NOISE
 
     @property
     def _pace(self) -> Pace | None:
@@ -263,44 +306,97 @@ class Campaign:
 
     def _absorb(self, cases: Cases, executions: Executions, replayed: Executions | None = None) -> None:
         """Learn from a batch, store it, tell the listener. Its first cases may have been `replayed`."""
-        confirmed = int(np.count_nonzero(cases.purposes == Purpose.CONFIRM))  # they come first
+        confirmed, reseeded = (
+            int(np.count_nonzero(cases.purposes == purpose)) for purpose in (Purpose.CONFIRM, Purpose.RESEED)
+        )
+        known = confirmed + reseeded  # they come first, in this order
         verdicts = self._judge(cases[:confirmed], executions[:confirmed])
-        searched, results = cases[confirmed:], executions[confirmed:]
+        trials, credited = self._judge_luck(cases[confirmed:known], executions[confirmed:known])
+        searched, results = cases[known:], executions[known:]
         self._exhaustion.learn(cases, executions)
         update = self._fuzzer.tell(searched, results)
+        measured = np.union1d(update.measured, credited[~np.isin(credited, update.entries)])
+        update = replace(update, measured=measured)
         with self._clock.activity("store"):
             self._tracker.count(searched, results)
             self._tracker.count_failures(executions)
             origins = self._origins(searched)
-            findings = self._tracker.findings(searched, results, update, origins)
+            outcomes = outcome_hashes(results, update.crashed)
+            is_repeat = self._outcomes.add(outcomes)
+            findings = self._tracker.findings(searched, results, update, origins, outcomes, is_repeat)
             self._findings |= {finding.id: finding for finding in findings}
-            self._confirmations.add(findings, results[update.crashed].outcomes)
-            found = {row: int(cases.parents[row]) for row in range(confirmed)}
-            found |= {confirmed + int(row): one.id for row, one in zip(update.crashed, findings, strict=True)}
+            rows = update.crashed[~is_repeat]
+            self._confirmations.add(findings, results[rows].outcomes, searched.emitters[rows])
+            found = {row: int(cases.parents[row]) for row in range(known)}
+            found |= {known + int(row): one.id for row, one in zip(rows, findings, strict=True)}
             failed = [
                 one
                 for runs in (executions, replayed)
                 if runs is not None
                 for one in self._tracker.failed(cases, runs, found)
             ]
-            self._tracker.record_search(self._fuzzer, len(self._distinct), len(self._confirmations))
+            self._tracker.record_search(
+                self._fuzzer, len(self._lineages), len(self._confirmations), len(self._trials)
+            )
             self._tracker.record_effort(self._clock.seconds, self._executor.worker_stats)
-            self.store.commit(self._record(searched, update, findings, verdicts, failed, origins))
+            record = self._record(searched, update, findings, verdicts, failed, origins)
+            repeated = outcomes[is_repeat].tolist()
+            self.store.commit(replace(record, trials=trials, repeated=repeated))
         self._emit(BatchDone(self.progress, findings, failed))
 
     def _judge(self, cases: Cases, executions: Executions) -> list[Verdict]:
         """Judge the findings whose second run this was."""
         judged = self._confirmations.judge(cases, executions)
         findings = [self._findings.pop(number) for number, _ in judged]
-        confirmed = [row for row, (_, status) in enumerate(judged) if status == CONFIRMED]
-        is_distinct = np.zeros(len(judged), np.bool_)
-        if confirmed:
-            inputs = np.array([findings[row].input for row in confirmed])
-            is_distinct[confirmed] = self._distinct.add(self.target.inputs.to_unit(inputs))
-        verdicts = [(*one, bool(new)) for one, new in zip(judged, is_distinct, strict=True)]
-        imported = sum(findings[row].origin is not None for row in confirmed)
+        statuses = [status for _, status in judged]
+        is_confirmed = np.array([status == CONFIRMED for status in statuses], np.bool_)
+        survivors = self._survivors(cases, is_confirmed)
+        verdicts, imported = [], 0
+        for row, finding in enumerate(findings):
+            if self.references and is_confirmed[row] and survivors[row] is None:
+                statuses[row] = UNSOLVED
+            is_finding = statuses[row] == CONFIRMED
+            if is_finding:
+                imported += finding.origin is not None
+                self._lineages.add(-1 if finding.root is None else finding.root)
+            is_candidate = is_finding and finding.is_novel
+            if is_candidate and self._fuzzer.is_noisy:
+                self._trials.add(finding, int(cases.emitters[row]))
+            is_distinct = is_candidate and not self._fuzzer.is_noisy
+            verdicts.append(Verdict(finding.id, statuses[row], is_distinct, survivors[row]))
         self._tracker.count_verdicts(verdicts, imported)
         return verdicts
+
+    def _survivors(self, cases: Cases, wanted: NDArray[np.bool_]) -> list[str | None]:
+        """The first reference policy that survives each of the `wanted` (n,) cases, None where none does."""
+        survivors: list[str | None] = [None] * len(cases)
+        left = np.flatnonzero(wanted)
+        for place, reference in enumerate(self.references):
+            if not len(left):
+                break
+            if place == len(self._run_references):  # built when it is needed
+                self._run_references.append(self.make_runner(reference))
+            with self._clock.activity("simulate"):
+                runs = self._run_references[place](cases.inputs[left], cases.seeds[left])
+            self._tracker.count_others(runs)
+            survives = runs.sound & ~runs.crashed
+            for row in left[survives].tolist():
+                survivors[row] = reference.policy_uri or reference.policy_name
+            left = left[~survives]
+        return survivors
+
+    def _judge_luck(self, cases: Cases, runs: Executions) -> tuple[list[SeedTrial], NDArray[np.int64]]:
+        """The trials that these `runs` with other case seeds end, and the entries with a new energy."""
+        rate = self.progress.sample_crash_rate
+        over = self._trials.learn(cases, runs)
+        trials = [
+            SeedTrial(one.finding, one.runs, one.crashes, holds(one.crashes, one.runs, rate)) for one in over
+        ]
+        self._tracker.count_trials(runs, trials)
+        held = [one.case for one, trial in zip(over, trials, strict=True) if trial.is_distinct]
+        if not held:
+            return trials, np.empty(0, np.int64)
+        return trials, self._fuzzer.credit(Cases.concatenate(held))
 
     def _origins(self, cases: Cases) -> list[str | None]:
         """Names of the instances that cases were taken from, None for those of this one."""
@@ -339,6 +435,7 @@ class Campaign:
             state |= cases.state(f"in_flight{number}.")
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
         state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
+        state |= {f"trials.{name}": array for name, array in self._trials.state().items()}
         state |= {f"imports.{name}": array for name, array in self._imports.state().items()}
         state |= {f"exhaustion.{name}": array for name, array in self._exhaustion.state().items()}
         return state
@@ -350,8 +447,13 @@ class Campaign:
         corpus = Corpus(dimensions)
         for inputs, columns in self.store.corpus_parts():
             corpus.append(self._in_range(inputs), columns)
-        self._fuzzer.restore(substate("fuzzer.", state), corpus)
+        novel, descriptors = self.store.novel_findings(DESCRIPTOR_SIZE)
+        self._fuzzer.restore(substate("fuzzer.", state), corpus, self._in_range(novel), descriptors)
+        self._fuzzer.is_noisy = self.store.about.get("case_seed") == NOISE
+        self._outcomes.restore(self.store.whole_numbers("outcome"))
+        self._lineages = set(self.store.whole_numbers("root", "status = ?", (CONFIRMED,)).tolist())
         self._confirmations.restore(substate("confirm.", state))
+        self._trials.restore(substate("trials.", state))
         self._imports.restore(substate("imports.", state))
         self._exhaustion.restore(substate("exhaustion.", state))
         self._tracker.next_finding = (self.store.last_number("findings") or 0) + 1
@@ -360,7 +462,6 @@ class Campaign:
         self._findings = {finding.id: finding for finding in waiting}
         if not self._confirmations.numbers <= self._findings.keys():
             raise ValueError("findings that wait for a second run are not stored as new")
-        self._distinct.restore(self.target.inputs.to_unit(self._in_range(self.store.distinct_inputs())))
         for number in range(int(state["in_flight"][0])):
             if len(cases := storable(Cases.from_state(state, f"in_flight{number}.", dimensions))):
                 self._submit(cases)

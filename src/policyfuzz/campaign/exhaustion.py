@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import Choice, InputSpace, Integer, Seed
-from policyfuzz.search.algorithm import State
 from policyfuzz.search.cases import Cases
+from policyfuzz.search.state import State
 
 #: Starts up to which they are counted: each is part of the state that every batch stores.
 _MOST_STARTS = 1024

@@ -4,19 +4,22 @@ import math
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.inputs import SEED_END
 from policyfuzz.core.interfaces import CRASHED, ENDLESS, HUNG, NUMBERS, STATE, EpisodeError
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Run, Runner, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer
 
-#: Episodes that are run twice.
+#: Episodes that are run twice, and once more with another case seed.
 REPLAYS = 8
+#: What the case seed does: it is part of the situation, makes noise while the episode runs, or nothing.
+SITUATION, NOISE, UNUSED = "situation", "noise", "unused"
 #: Episodes that a campaign begins with at least: fewer say too little about rare crashes.
 MIN_FIRST_EPISODES = 20
 #: Episodes that `check` runs by default, and seconds after which it begins no more of them.
@@ -41,8 +44,29 @@ class Nominal:
 
     executions: Executions
     replayed: Executions  #: the first few once more, with other neighbours
+    reseeded: Executions | None  #: and with other case seeds; None where the seed is part of the situation
     valid_rate: float
     seconds: float  #: for `executions`
+
+    @property
+    def others(self) -> list[Executions]:
+        """All episodes that were run besides `executions`."""
+        return [self.replayed, *([] if self.reseeded is None else [self.reseeded])]
+
+    @property
+    def changed_by_seed(self) -> int:
+        """How many of those that were run with another case seed ended otherwise."""
+        if self.reseeded is None:
+            return 0
+        pairs = zip(self.executions.outcomes, self.reseeded.outcomes, strict=False)
+        return sum(not first.is_same(second) for first, second in pairs)
+
+    @property
+    def case_seed(self) -> str:
+        """What the case seed does: SITUATION, NOISE or UNUSED."""
+        if self.reseeded is None:
+            return SITUATION
+        return NOISE if self.changed_by_seed else UNUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +108,22 @@ class Pace:
 
 
 def run_nominal(
-    cases: Cases, run: Callable[[Cases], Executions], valid_rate: float, replays: int = REPLAYS
+    cases: Cases,
+    run: Callable[[Cases], Executions],
+    valid_rate: float,
+    replays: int,
+    target: Target,
 ) -> Nominal:
-    """Run `cases`, or those that `run` has time for, and the first few of them once more."""
+    """Run `cases`, or those that `run` has time for; the first few once more, and with other case seeds."""
     started = time.perf_counter()
     executions = run(cases)
     seconds = max(time.perf_counter() - started, 1e-9)
-    return Nominal(executions, run(cases[: min(replays, len(executions))]), valid_rate, seconds)
+    first = cases[: min(replays, len(executions))]
+    replayed, reseeded = run(first), None
+    if not target.seed_is_situation:
+        # any other seeds will do
+        reseeded = run(replace(first, seeds=(first.seeds + np.uint64(1)) % np.uint64(SEED_END)))
+    return Nominal(executions, replayed, reseeded, valid_rate, seconds)
 
 
 def check_target(
@@ -111,7 +144,8 @@ def check_target(
     seconds = _CHECK_SECONDS if episodes is None else math.inf
     pace = Pace(seconds, 1, target.batch_size, told)
     run = pace.of_cases(lambda some: runner(some.inputs, some.seeds))
-    return examine(target, run_nominal(cases, run, fuzzer.validator.valid_rate), make_runner)
+    nominal = run_nominal(cases, run, fuzzer.validator.valid_rate, REPLAYS, target)
+    return examine(target, nominal, make_runner)
 
 
 def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) -> list[Diagnosis]:
@@ -120,6 +154,7 @@ def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) 
     diagnoses = [
         _errors(nominal.executions),
         _deterministic(nominal.executions, nominal.replayed),
+        _case_seed(nominal),
         _draws(nominal.valid_rate, "valid" if target.solvable is None else "valid and solvable"),
         _speed(len(nominal.executions), nominal.seconds),
     ]
@@ -206,6 +241,16 @@ def _deterministic(executions: Executions, replayed: Executions) -> Diagnosis:
             " or hangs by chance",
         )
     return Diagnosis("determinism", Level.GOOD, f"{len(replayed)} episodes run twice gave the same result")
+
+
+def _case_seed(nominal: Nominal) -> Diagnosis:
+    messages = {
+        SITUATION: "the case seed is part of the situation, as the input is",
+        UNUSED: f"another case seed changes none of {len(nominal.reseeded or ())} episodes",
+        NOISE: f"another case seed changes {nominal.changed_by_seed} of {len(nominal.reseeded or ())}"
+        " episodes: findings are tried with others, and luck does not count",
+    }
+    return Diagnosis("case seed", Level.GOOD, messages[nominal.case_seed])
 
 
 def _lost_once(executions: Executions, replayed: Executions) -> dict[int, EpisodeError]:

@@ -146,6 +146,11 @@ def _resume(target: Target, policy: str | None, folder: Path, options: CampaignO
     """The store of the campaign in `folder`; refuses if what is asked for differs from it."""
     store = CampaignWriter(folder)
     try:
+        if "migrated_from" in store.about:
+            raise CampaignError(
+                f"cannot resume {folder}: an earlier version began it, whose search was another one",
+                hint="its findings can be shown, replayed and exported; start a new campaign",
+            )
         wanted = _config(store.config, target, policy, options)
         changes = store.config.differences(wanted) + store.other_inputs(target.inputs)
         if changes:

@@ -41,8 +41,8 @@ class Confirmations:
         """Numbers of the findings without a verdict."""
         return set(self._expected)
 
-    def add(self, findings: list[Finding], outcomes: list[Outcome]) -> None:
-        """Queue `findings` for a second run that should have the same `outcomes`."""
+    def add(self, findings: list[Finding], outcomes: list[Outcome], emitters: NDArray[np.int64]) -> None:
+        """Queue `findings` of `emitters` (n,) for a second run that should have the same `outcomes`."""
         if not findings:
             return
         new = Cases.of(
@@ -50,7 +50,7 @@ class Confirmations:
             np.array([finding.input for finding in findings]),
             np.array([finding.case_seed for finding in findings], np.uint64),
             np.array([finding.id for finding in findings], np.int64),
-        )
+        ).by(emitters)
         self._waiting = Cases.concatenate([self._waiting, new])
         numbers = (finding.id for finding in findings)
         self._expected |= dict(zip(numbers, outcomes, strict=True))

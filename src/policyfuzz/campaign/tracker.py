@@ -1,11 +1,13 @@
 """Keeps count of a campaign: its totals, and numbered records of findings and errors."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG
@@ -13,7 +15,17 @@ from policyfuzz.execution.executor import WorkerStats
 from policyfuzz.search.algorithm import Update
 from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, FailedEpisode, Finding, Progress, Verdict
+from policyfuzz.store.records import (
+    CONFIRMED,
+    FLAKY,
+    NEW,
+    UNSOLVED,
+    FailedEpisode,
+    Finding,
+    Progress,
+    SeedTrial,
+    Verdict,
+)
 
 
 @dataclass(slots=True)
@@ -35,10 +47,10 @@ class ProgressTracker:
         """Campaign time, resumed parts included."""
         return self.earlier.seconds + time.perf_counter() - self._started_at
 
-    def count_replays(self, replayed: Executions) -> None:
-        """Count episodes that were run only to see whether they repeat."""
-        self.progress = replace(self.progress, executions=self.progress.executions + len(replayed))
-        self.count_failures(replayed)
+    def count_others(self, executions: Executions) -> None:
+        """Count episodes that the search does not learn from."""
+        self.progress = replace(self.progress, executions=self.progress.executions + len(executions))
+        self.count_failures(executions)
 
     def count(self, cases: Cases, executions: Executions) -> None:
         """Count what the search asked for, and what was imported.
@@ -65,13 +77,25 @@ class ProgressTracker:
 
     def count_verdicts(self, verdicts: Sequence[Verdict], imported: int) -> None:
         """Count findings that were run again. `imported` of those confirmed came from other instances."""
-        now, statuses = self.progress, [status for _, status, _ in verdicts]
+        now, statuses = self.progress, [one.status for one in verdicts]
         self.progress = replace(
             now,
             executions=now.executions + len(verdicts),
             findings=now.findings + statuses.count(CONFIRMED),
+            distinct_findings=now.distinct_findings + sum(one.is_distinct for one in verdicts),
             imported_findings=now.imported_findings + imported,
             flaky=now.flaky + statuses.count(FLAKY),
+            unsolved=now.unsolved + statuses.count(UNSOLVED),
+        )
+
+    def count_trials(self, runs: Executions, over: Sequence[SeedTrial]) -> None:
+        """Count `runs` with other case seeds, and the trials that are `over`."""
+        now, held = self.progress, sum(one.is_distinct for one in over)
+        self.progress = replace(
+            now,
+            executions=now.executions + len(runs),
+            distinct_findings=now.distinct_findings + held,
+            lucky=now.lucky + len(over) - held,
         )
 
     def count_failures(self, executions: Executions) -> None:
@@ -86,13 +110,14 @@ class ProgressTracker:
             simulator_crashes=now.simulator_crashes + crashes,
         )
 
-    def record_search(self, fuzzer: Fuzzer, distinct: int, unconfirmed: int) -> None:
+    def record_search(self, fuzzer: Fuzzer, lineages: int, unconfirmed: int, in_trial: int) -> None:
         """Record how the search is doing."""
         validator = fuzzer.validator
         self.progress = replace(
             self.progress,
-            distinct_findings=distinct,
+            lineages=lineages,
             unconfirmed=unconfirmed,
+            in_trial=in_trial,
             corpus=len(fuzzer.corpus),
             drawn=validator.drawn,
             invalid=validator.invalid,
@@ -118,28 +143,53 @@ class ProgressTracker:
         )
 
     def findings(
-        self, cases: Cases, executions: Executions, update: Update, origins: Sequence[str | None]
+        self,
+        cases: Cases,
+        executions: Executions,
+        update: Update,
+        origins: Sequence[str | None],
+        outcomes: NDArray[np.int64],
+        is_repeat: NDArray[np.bool_],
     ) -> list[Finding]:
-        """Records of the `cases` that crashed; `origins` are those of all cases."""
-        first, rows = self.next_finding, update.crashed.tolist()
-        self.next_finding += len(rows)
+        """Records of the `cases` that crashed, except repeats; these cases are the last that were counted.
+
+        `origins` are those of all cases, `outcomes` (f,) hashes of the f that crashed, which are no findings
+        where `is_repeat` (f,).
+        """
+        episodes_before = self.progress.executions - len(cases)
+        places = np.flatnonzero(~is_repeat).tolist()
+        first, self.next_finding = self.next_finding, self.next_finding + len(places)
+        self.progress = replace(
+            self.progress, repeats=self.progress.repeats + len(update.crashed) - len(places)
+        )
+        observed = update.observed
         return [
             Finding(
                 id=number,
                 status=NEW,
                 is_distinct=False,
+                is_novel=bool(observed.is_novel[place]),
                 kind=self.kinds[int(executions.verdicts.kinds[row])],
                 crash_step=int(executions.verdicts.steps[row]),
                 episode_return=float(executions.returns[row]),
+                margin=float(executions.verdicts.margins[row]),
+                outcome=int(outcomes[place]),
+                repeats=0,
+                root=int(observed.roots[place]),
+                behaviour=_as_text(observed.behaviours.descriptors[place]),
+                reseeded=None,
+                reseeded_crashes=None,
+                survived_by=None,
                 parent=_parent(cases, row),
                 case_seed=int(cases.seeds[row]),
                 batch=self.progress.batch,
-                execution=self.progress.executions,
+                execution=episodes_before + row + 1,
                 seconds=self.progress.seconds,
                 origin=origins[row],
                 input=cases.inputs[row],
             )
-            for number, row in enumerate(rows, first)
+            for number, place in enumerate(places, first)
+            for row in [int(update.crashed[place])]
         ]
 
     def failed(self, cases: Cases, executions: Executions, found: Mapping[int, int]) -> list[FailedEpisode]:
@@ -163,6 +213,11 @@ class ProgressTracker:
             # in the order of the batch, not in that of the failures
             for number, (row, error) in enumerate(sorted(executions.errors.items()), first)
         ]
+
+
+def _as_text(descriptor: NDArray[np.float64]) -> str | None:
+    """A behaviour descriptor (q,) as JSON, None if it is not known."""
+    return None if np.isnan(descriptor).any() else json.dumps(descriptor.tolist())
 
 
 def _parent(cases: Cases, row: int) -> int | None:

@@ -23,6 +23,7 @@ VERBS = {
     "show": "List findings, or show one in full.",
     "replay": "Run a finding again and draw it.",
     "export": "Write findings, seeds or history to a file.",
+    "migrate": "Bring a campaign file of an earlier version up to date.",
 }
 
 EPILOG = """\

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,16 @@ class Executions:
         verdicts = self.verdicts
         rows = zip(verdicts.kinds.tolist(), verdicts.steps.tolist(), self.returns.tolist(), strict=True)
         return [Outcome(*row) for row in rows]
+
+    @property
+    def until_crash(self) -> "Executions":
+        """The same, where nothing is left of an episode after its crash."""
+        lengths = np.where(self.crashed, np.minimum(self.verdicts.steps + 1, self.lengths), self.lengths)
+        if (lengths == self.lengths).all():
+            return self
+        is_left = np.arange(self.states.shape[1])[:, None] < lengths
+        states = np.where(is_left[:, :, None], self.states.swapaxes(0, 1), 0.0).swapaxes(0, 1)
+        return replace(self, lengths=lengths, states=states)
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> "Executions":
         """The executions at `rows`: positions, a mask or a slice."""

@@ -12,6 +12,8 @@ from typing import Any, Protocol, cast, get_args, get_type_hints
 from policyfuzz.core.errors import UsageError, unknown_name
 
 DEFAULT_STRATEGY = "portfolio"
+#: Root mean square difference per dimension of the unit cube within which two findings are alike.
+DISTINCT_RADIUS = 0.05
 #: Episodes of a batch, and batches in flight, that no machine could hold more of.
 _LARGEST_BATCH = 10_000_000
 
@@ -72,7 +74,7 @@ class CampaignConfig:
     batch_size: int = 64
     #: Batches between ask and tell. Fixed, so that results do not depend on how many workers there are.
     window: int = 2
-    distinct_radius: float = 0.01  #: in the unit cube
+    distinct_radius: float = DISTINCT_RADIUS
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
@@ -159,7 +161,9 @@ class CampaignOptions:
     )
     components: int | None = _option("search.density.components", "Gaussians per mixture.  [default: 10]")
     radius: float | None = _option(
-        "distinct_radius", "Findings nearer than this are not distinct.  [default: 0.01]"
+        "distinct_radius",
+        "Findings are alike if their inputs differ by less, per dimension as a share of its range."
+        "  [default: 0.05]",
     )
 
     def applied_to(self, config: CampaignConfig) -> CampaignConfig:
@@ -243,15 +247,16 @@ class Budget:
             return StopReason.MAX_TIME
         return None
 
-    def room(self, batch_size: int, executed: int, in_flight: int, to_confirm: int) -> int:
-        """How many new cases may be asked for, so that what they find can still be confirmed.
+    def room(self, batch_size: int, executed: int, in_flight: int, reserved: int, reruns: int = 1) -> int:
+        """How many new cases may be asked for, so that each of those that crash can have its `reruns`.
 
-        The very last execution of a budget is the exception: should it crash, it stays unconfirmed.
+        So can those `in_flight`, and `reserved` episodes are needed besides. The very last execution of a
+        budget is the exception: should it crash, it stays unconfirmed.
         """
         if self.executions is None:
             return batch_size
-        free = self.executions - executed - 2 * in_flight - to_confirm
-        return max(0, min(batch_size, (free + 1) // 2))
+        free = self.executions - executed - (1 + reruns) * in_flight - reserved
+        return max(0, min(batch_size, (free + reruns) // (1 + reruns)))
 
     def share_spent(self, spent: Spent) -> float | None:
         """How much is spent, from 0 to 1, of the limit that is nearest; None without a limit."""

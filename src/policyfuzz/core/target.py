@@ -40,6 +40,9 @@ class Target:
     code_sha256: str = ""  #: of the user's own files that it is written in; as `policy_sha256`
     #: (n, d) -> (n,) True where a perfect policy would not crash; None if that is not known.
     solvable: Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None = None
+    #: True: the case seed is part of the situation, such as a terrain. False: if it does anything, it makes
+    #: noise, and a finding is tried with others.
+    seed_is_situation: bool = False
     own_reset: OwnReset | None = None  #: what the environment's own reset draws; None if it has none
     decay: float = 1.0  #: the return follows r <- decay · r + reward
     batch_size: int = 64  #: episodes per batch by default

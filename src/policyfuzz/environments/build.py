@@ -101,6 +101,7 @@ def build_target(
         policy_sha256=policy.sha256,
         code_sha256=code_digest(own_files(source.place, options)),
         solvable=getattr(start, "solvable", None),
+        seed_is_situation=getattr(start, "seed_is_situation", False),
         own_reset=source.bounded.own_reset,
         samples=SAMPLES,
         film_steps_per_second=source.film_steps_per_second,

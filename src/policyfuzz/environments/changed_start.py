@@ -63,6 +63,10 @@ class ChangedStart:
         return self.original.oracle
 
     @property
+    def seed_is_situation(self) -> bool:
+        return bool(getattr(self.original, "seed_is_situation", False))
+
+    @property
     def fixed_values(self) -> dict[str, float]:
         """The values of the dimensions that are fixed."""
         pairs = zip(self.original.inputs.names, self.template.tolist(), strict=True)

@@ -40,7 +40,8 @@ class Start(Protocol):
 
     A start may also have `measure(env, seed)`, which runs the environment's own reset and gives the input
     (d,) that it amounts to, if `read` does not work without `begin`; `own_ranges`, name to lowest and highest
-    value that reset draws, if they need not be measured; and `usual_bounds`: see `bounds`.
+    value that reset draws, if they need not be measured; `usual_bounds`: see `bounds`; and
+    `seed_is_situation`, True if the seed makes part of the start, such as a terrain, and no noise.
     """
 
     @property

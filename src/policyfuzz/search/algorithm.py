@@ -1,6 +1,6 @@
 """The protocol of search algorithms, and what the fuzzer gives them: valid inputs and a corpus."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,11 +11,11 @@ from policyfuzz.core.errors import UnhealthyTarget, blamed_on
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.timing import TimeSplit
+from policyfuzz.search.behaviour import Behaviours
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import Corpus
+from policyfuzz.search.state import State
 
-#: Everything that learning has changed, as named arrays.
-State = Mapping[str, NDArray[Any]]
 #: Draws n inputs: returns their origins (n,), usually parents, and the inputs (n, d).
 Draw = Callable[[int], tuple[NDArray[np.int64], NDArray[np.float64]]]
 #: Draws for one batch, per wanted input, before the target is called unhealthy. Leaves room for spaces in
@@ -32,6 +32,24 @@ def _no_rows() -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What the fuzzer makes of n episodes, whatever the algorithm."""
+
+    behaviours: Behaviours
+    roots: NDArray[np.int64]  #: (n,) number of the draw that each line of descent began with
+    is_novel: NDArray[np.bool_]  #: (n,) True for a crash that is unlike all earlier ones
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> "Observed":
+        """The episodes at `rows`."""
+        return Observed(self.behaviours[rows], self.roots[rows], self.is_novel[rows])
+
+    @staticmethod
+    def nothing() -> "Observed":
+        """Of no episodes."""
+        return Observed(Behaviours.unknown(0), _no_rows(), np.empty(0, np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """What a batch of results has changed."""
 
@@ -39,6 +57,8 @@ class Update:
     kept: NDArray[np.int64] = field(default_factory=_no_rows)  #: (k,) rows that entered the corpus
     entries: NDArray[np.int64] = field(default_factory=_no_rows)  #: (k,) their entry numbers
     measured: NDArray[np.int64] = field(default_factory=_no_rows)  #: (m,) older entries with a new energy
+    #: What the fuzzer made of the rows that crashed; an algorithm leaves it out.
+    observed: Observed = field(default_factory=Observed.nothing)
 
 
 @dataclass(slots=True)
@@ -113,6 +133,10 @@ class SearchContext:
     space: InputSpace
     validator: Validator
     corpus: Corpus
+    observed: Observed = field(default_factory=Observed.nothing)  #: of the batch that is being learnt
+    #: True where the case seed makes noise: a crash may be the luck of one seed, so a child gets a new one,
+    #: and a crash is rewarded once `credit` says that it holds.
+    is_noisy: bool = False
 
     def sample(self, purpose: Purpose, rng: np.random.Generator, count: int) -> Cases:
         """`count` valid and solvable draws from the nominal distribution."""
@@ -165,6 +189,13 @@ class SearchAlgorithm(Protocol):
         """Learn from the `executions` of `cases`, and add what is worth keeping to the corpus."""
         ...
 
+    def credit(self, context: SearchContext, cases: Cases) -> NDArray[np.int64]:
+        """Reward `cases`, as they were proposed: in a noisy environment, they crash with other seeds too.
+
+        Returns the entries whose energy has changed.
+        """
+        ...
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that learning has changed besides the corpus, as arrays."""
         ...
@@ -192,17 +223,10 @@ class RandomSearch:
     ) -> Update:
         return Update(np.flatnonzero(executions.crashed))
 
+    def credit(self, context: SearchContext, cases: Cases) -> NDArray[np.int64]:
+        return _no_rows()
+
     def state(self) -> dict[str, NDArray[Any]]:
         return {}
 
     def restore(self, context: SearchContext, state: State) -> None: ...
-
-
-def prefixed(prefix: str, state: State) -> dict[str, NDArray[Any]]:
-    """`state` with `prefix` before every name."""
-    return {prefix + name: array for name, array in state.items()}
-
-
-def substate(prefix: str, state: State) -> dict[str, NDArray[Any]]:
-    """The arrays of `state` whose names start with `prefix`, without it: the inverse of `prefixed`."""
-    return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}

@@ -6,9 +6,10 @@ It depends on the corpus alone, so it is never stored: a resumed campaign rebuil
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.search.behaviour import BEHAVIOUR_CELLS
 from policyfuzz.search.cases import NO_PARENT
 from policyfuzz.search.corpus import Corpus
-from policyfuzz.search.evaluation import BEHAVIOUR_CELLS, Evaluations, InputCells
+from policyfuzz.search.evaluation import Evaluations, InputCells
 
 
 class Archive:

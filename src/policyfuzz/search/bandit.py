@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.search.algorithm import State
 from policyfuzz.search.emitters import Emitter
+from policyfuzz.search.state import State
 
 #: Emitters that look for new regions.
 SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS]

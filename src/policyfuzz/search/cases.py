@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     CONFIRM = 3  #: a finding, run again to see whether it still crashes
     EXPLORE = 4  #: a later draw from the nominal distribution
     IMPORT = 5  #: what another instance has found worth keeping
+    RESEED = 6  #: a finding with another case seed, to see whether it was luck
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Cases:
 
     inputs: NDArray[np.float64]  #: (n, d)
     seeds: NDArray[np.uint64]  #: (n,) feed all randomness of the episode
-    #: (n,) corpus entry (of a CONFIRM: finding; of an IMPORT: instance), NO_PARENT where there is none
+    #: (n,) corpus entry (of a CONFIRM or RESEED: finding; of an IMPORT: instance), NO_PARENT for none
     parents: NDArray[np.int64]
     purposes: NDArray[np.int64]  #: (n,) values of Purpose
     #: (n,) number of the emitter that proposed it; its meaning is up to the algorithm

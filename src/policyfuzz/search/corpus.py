@@ -18,6 +18,7 @@ COLUMNS: Mapping[str, type] = {
     "tie_break": np.float64,  #: decides between equal distances
     "is_crash": np.bool_,  #: True for a finding; some algorithms change findings too
     "niche": np.int64,  #: cell of its behaviour
+    "root": np.int64,  #: number of the draw that its line of descent began with, -1 if not known
 }
 #: Values of the columns that an algorithm may leave out.
 _UNUSED: Mapping[str, Any] = {
@@ -26,6 +27,7 @@ _UNUSED: Mapping[str, Any] = {
     "tie_break": np.nan,
     "is_crash": False,
     "niche": 0,
+    "root": -1,
 }
 
 
@@ -71,6 +73,10 @@ class Corpus:
         self._columns["energy"][entries] = energy
         if self._tree is not None:
             self._tree.set(entries, _weights(energy))
+
+    def set_roots(self, entries: NDArray[np.int64], roots: NDArray[np.int64]) -> None:
+        """Say which draws the lines of descent of `entries` (m,) began with."""
+        self._columns["root"][entries] = roots
 
     def choose(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
         """(count,) entries drawn with probability proportional to energy."""

@@ -1,10 +1,12 @@
-"""Which findings are distinct: points of the unit cube that keep a distance from all earlier ones."""
+"""Which findings are distinct: unlike all earlier ones, in their input and in what the episode did."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
+
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 
 #: Points that are compared one by one before a tree is built of them.
 _TAIL = 128
@@ -27,16 +29,33 @@ class DistinctSet:
 
     def add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Add those of `unit` (n, d), in order, that are distinct; return (n,) True for these."""
-        # a periodic coordinate must be below its period for the tree
-        unit = np.where(self.periods > 0, unit % 1.0, unit)
+        unit = self._wrapped(unit)
         # in pieces, so that new points soon get into a tree
         pieces = [self._add(unit[start : start + _TAIL]) for start in range(0, len(unit), _TAIL)]
         return np.concatenate([np.empty(0, np.bool_), *pieces])
 
+    def is_free(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """(n,) True where no point of the set is near one of `unit` (n, d)."""
+        return self._is_free(self._wrapped(unit))
+
+    def insert(self, unit: NDArray[np.float64]) -> None:
+        """Add `unit` (n, d), which are known to be distinct."""
+        self._tail += list(self._wrapped(unit))
+        if len(self._tail) >= _TAIL:
+            self._build_tree()
+
+    def is_near(self, point: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
+        """True if one of `others` (m, d) is within the radius of `point` (d,)."""
+        return self._is_near(self._wrapped(point), self._wrapped(others))
+
+    def _wrapped(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`unit` with periodic coordinates below their period, as a tree wants them."""
+        return np.where(self.periods > 0, unit % 1.0, unit)
+
     def restore(self, unit: NDArray[np.float64]) -> None:
         """Take over `unit` (n, d), which are known to be distinct, instead of what there was."""
         self._tail = []
-        unit = np.where(self.periods > 0, unit % 1.0, unit)
+        unit = self._wrapped(unit)
         self._trees = [KDTree(unit, boxsize=self.periods)] if len(unit) else []
 
     def _add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -76,3 +95,55 @@ class DistinctSet:
         while self._trees and self._trees[-1].n <= len(points):
             points = np.concatenate([self._trees.pop().data, points])
         self._trees.append(KDTree(points, boxsize=self.periods))
+
+
+#: Difference of two behaviours, as a root mean square in standard deviations of random episodes, below which
+#: they are alike.
+ALIKE_BEHAVIOUR = 0.25
+
+
+@dataclass(slots=True)
+class DistinctFindings:
+    """Findings that are unlike all earlier ones.
+
+    Two are alike if their inputs are, or if their episodes are: then what differs between their inputs played
+    no part. `radius` is the root mean square difference per dimension of the unit cube.
+    """
+
+    radius: float
+    periods: NDArray[np.float64]  #: (d,) as for `DistinctSet`
+    _inputs: DistinctSet = field(init=False)
+    _behaviours: DistinctSet = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._inputs = DistinctSet(self.radius * np.sqrt(len(self.periods)), self.periods)
+        self._behaviours = DistinctSet(ALIKE_BEHAVIOUR, np.zeros(DESCRIPTOR_SIZE))
+
+    def __len__(self) -> int:
+        return len(self._inputs)
+
+    def add(self, unit: NDArray[np.float64], descriptors: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Add those, in order, that are distinct; return (n,) True for these.
+
+        They are at `unit` (n, d), with `descriptors` (n, q) of what their episodes did, NaN where unknown.
+        """
+        is_known = np.asarray(~np.isnan(descriptors).any(axis=1))
+        is_distinct = self._inputs.is_free(unit)
+        rows = np.flatnonzero(is_distinct & is_known)
+        is_distinct[rows] = self._behaviours.is_free(descriptors[rows])
+        new: list[int] = []
+        for row in np.flatnonzero(is_distinct).tolist():
+            known = [one for one in new if is_known[one]]
+            if (new and self._inputs.is_near(unit[row], unit[new])) or (
+                is_known[row] and known and self._behaviours.is_near(descriptors[row], descriptors[known])
+            ):
+                is_distinct[row] = False
+            else:
+                new.append(row)
+        self.insert(unit[new], descriptors[new])
+        return is_distinct
+
+    def insert(self, unit: NDArray[np.float64], descriptors: NDArray[np.float64]) -> None:
+        """Add points that are known to be distinct."""
+        self._inputs.insert(unit)
+        self._behaviours.insert(descriptors[~np.isnan(descriptors).any(axis=1)])

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.search.algorithm import SearchContext, State
+from policyfuzz.search.algorithm import SearchContext
 from policyfuzz.search.archive import Archive
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.corpus import Corpus
 from policyfuzz.search.evaluation import Evaluations
 from policyfuzz.search.mutation import Mutator
+from policyfuzz.search.state import State
 
 #: Entries of which the one nearest to a crash becomes the parent; twice as many for the start of a climber.
 _TOURNAMENT = 16

@@ -1,7 +1,7 @@
 """The fuzzer: ask for cases, tell their results. It never runs an episode itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,21 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import SEED_END, InputSpace
+from policyfuzz.core.settings import DISTINCT_RADIUS
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm, SearchContext, State, Update, Validator
-from policyfuzz.search.cases import Cases, Purpose
+from policyfuzz.search.algorithm import (
+    Observed,
+    RandomSearch,
+    SearchAlgorithm,
+    SearchContext,
+    Update,
+    Validator,
+)
+from policyfuzz.search.behaviour import BehaviourObserver
+from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import Corpus
+from policyfuzz.search.distinct import DistinctFindings
+from policyfuzz.search.state import State, prefixed, substate
 
 
 @dataclass(slots=True)
@@ -30,7 +41,11 @@ class Fuzzer:
     algorithm: SearchAlgorithm = field(default_factory=RandomSearch)
     seed: int = 0
     clock: TimeSplit = field(default_factory=TimeSplit)
+    radius: float = DISTINCT_RADIUS  #: of findings that are alike, see `DistinctFindings`
     _context: SearchContext = field(init=False)
+    _observer: BehaviourObserver = field(init=False, default_factory=BehaviourObserver)
+    _distinct: DistinctFindings = field(init=False)  #: crashes, confirmed or not
+    _told: int = field(init=False, default=0)  #: cases
     _asks: int = field(init=False, default=0)
     _tells: int = field(init=False, default=0)
     _sampled: int = field(init=False, default=0)
@@ -41,6 +56,7 @@ class Fuzzer:
     def __post_init__(self) -> None:
         validator = Validator(self.space, self.solvable, self.clock)
         self._context = SearchContext(self.space, validator, Corpus(len(self.space.dimensions)))
+        self._distinct = DistinctFindings(self.radius, self.space.periods)
 
     @property
     def corpus(self) -> Corpus:
@@ -51,6 +67,15 @@ class Fuzzer:
     def validator(self) -> Validator:
         """Counts the drawn inputs, and those that were invalid or unsolvable."""
         return self._context.validator
+
+    @property
+    def is_noisy(self) -> bool:
+        """True where another case seed makes another episode of the same input: crashes may be luck."""
+        return self._context.is_noisy
+
+    @is_noisy.setter
+    def is_noisy(self, is_noisy: bool) -> None:
+        self._context.is_noisy = is_noisy
 
     @property
     def learns(self) -> bool:
@@ -114,23 +139,61 @@ class Fuzzer:
             if self.learns:
                 awaited = (cases.purposes == Purpose.PROBE) | (cases.purposes == Purpose.SAMPLE)
                 self._awaited -= int(np.count_nonzero(awaited))
-            return self.algorithm.learn(self._context, cases, executions, rng)
+            observed = self._context.observed = self._observe(cases, executions)
+            update = self.algorithm.learn(self._context, cases, executions, rng)
+            self.corpus.set_roots(update.entries, observed.roots[update.kept])
+            self._context.observed = Observed.nothing()
+            return replace(update, observed=observed[update.crashed])
+
+    def _observe(self, cases: Cases, executions: Executions) -> Observed:
+        behaviours = self._observer.observe(executions)
+        roots = self._told + 1 + np.arange(len(cases))
+        self._told += len(cases)
+        is_child = np.isin(cases.purposes, (Purpose.MUTANT, Purpose.PROBE)) & (cases.parents != NO_PARENT)
+        roots[is_child] = self.corpus.column("root")[cases.parents[is_child]]
+        is_novel = executions.crashed.copy()
+        unit = self.space.to_unit(cases.inputs[is_novel])
+        is_novel[is_novel] = self._distinct.add(unit, behaviours.descriptors[is_novel])
+        return Observed(behaviours, roots, is_novel)
+
+    def credit(self, cases: Cases) -> NDArray[np.int64]:
+        """Reward crashes that hold with other case seeds; see `SearchAlgorithm.credit`."""
+        with self.clock.activity("search"):
+            return self.algorithm.credit(self._context, cases)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that is needed to continue, as arrays, except the corpus."""
         limit = -1 if self._samples_limit is None else self._samples_limit
-        counters = [self._asks, self._tells, self._sampled, self._awaited, int(self._is_warm), limit]
+        counters = [
+            self._asks,
+            self._tells,
+            self._sampled,
+            self._awaited,
+            int(self._is_warm),
+            limit,
+            self._told,
+        ]
         drawn = [self.validator.drawn, self.validator.invalid, self.validator.unsolvable]
         state: dict[str, NDArray[Any]] = {"counters": np.array(counters), "drawn": np.array(drawn)}
-        return state | self.algorithm.state()
+        return state | prefixed("behaviour.", self._observer.state()) | self.algorithm.state()
 
-    def restore(self, state: State, corpus: Corpus) -> None:
-        """Continue from `state` and `corpus` exactly as the fuzzer that had them."""
+    def restore(
+        self,
+        state: State,
+        corpus: Corpus,
+        novel: NDArray[np.float64],
+        descriptors: NDArray[np.float64],
+    ) -> None:
+        """Continue from `state` and `corpus` exactly as the fuzzer that had them.
+
+        `novel` (m, d) are the inputs of all crashes that were novel, and `descriptors` (m, q) theirs.
+        """
         counters = state["counters"].tolist()
-        self._asks, self._tells, self._sampled, self._awaited = counters[:4]
-        self._is_warm = bool(counters[4])
-        # files of earlier versions know no limit
-        self._samples_limit = counters[5] if len(counters) > 5 and counters[5] >= 0 else None
+        self._asks, self._tells, self._sampled, self._awaited, is_warm, limit, self._told = counters
+        self._is_warm, self._samples_limit = bool(is_warm), None if limit < 0 else limit
+        self._observer = BehaviourObserver.from_state(substate("behaviour.", state))
+        self._distinct = DistinctFindings(self.radius, self.space.periods)
+        self._distinct.insert(self.space.to_unit(novel), descriptors)
         drawn, invalid, unsolvable = (int(value) for value in state["drawn"])
         self.validator.drawn, self.validator.invalid, self.validator.unsolvable = drawn, invalid, unsolvable
         self._context.corpus = corpus

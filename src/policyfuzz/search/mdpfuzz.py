@@ -10,8 +10,9 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import DensitySettings, FreshnessSettings
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.density.sequence import SequenceDensity
-from policyfuzz.search.algorithm import SearchContext, State, Update, prefixed, substate
+from policyfuzz.search.algorithm import SearchContext, Update
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+from policyfuzz.search.state import State, prefixed, substate
 
 #: Sensitivity is a difference quotient; at smaller distances it would only measure rounding.
 _SMALLEST_DISTANCE = 1e-9
@@ -98,6 +99,9 @@ class EnergySearch:
         kept, entries = self._keep(context, cases[rows], executions[rows], rng)
         crashed = np.flatnonzero(executions.crashed)
         return Update(crashed, np.arange(len(cases))[rows][kept], entries, measured)
+
+    def credit(self, context: SearchContext, cases: Cases) -> NDArray[np.int64]:
+        return np.empty(0, np.int64)  # crashes are not rewarded
 
     def state(self) -> dict[str, NDArray[Any]]:
         state: dict[str, NDArray[Any]] = {"to_probe": self._to_probe}

@@ -7,22 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
-from policyfuzz.search.algorithm import SearchContext, State, Update, prefixed, substate
+from policyfuzz.search.algorithm import Observed, SearchContext, Update
 from policyfuzz.search.archive import Archive
 from policyfuzz.search.bandit import Bandit
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
-from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.emitters import Climbers, Emitter, Emitters, emitters_of
 from policyfuzz.search.evaluation import Evaluator
 from policyfuzz.search.mutation import Mutator
+from policyfuzz.search.state import State, prefixed, substate
 
 #: Most samples before the first proposal.
 SAMPLES = 256
 #: A batch is no larger than this share of the episodes learnt before, so that learning keeps pace; but no
 #: smaller than so many cases, or than this share of what was asked for.
 _LARGEST_GROWTH, _SMALLEST_BATCH, _SMALLEST_SHARE = 1 / 16, 64, 1 / 8
-#: Distance in the unit cube from which on a finding is distinct.
-DISTINCT_RADIUS = 0.01
 #: Chance that a child does not keep its parent's case seed.
 _RESEEDED = 0.1
 #: How much a distinct finding raises the energy of its parent, at most.
@@ -46,7 +44,6 @@ class PortfolioSearch:
     _climbers: Climbers = field(init=False, default_factory=Climbers)
     _evaluator: Evaluator = field(init=False, default_factory=Evaluator)
     _archive: Archive | None = field(init=False, default=None)
-    _distinct: DistinctSet | None = field(init=False, default=None)  #: findings
     _spent: list[NDArray[np.int64]] = field(init=False, default_factory=list)  #: entries with a new energy
     _known_inputs: set[bytes] = field(init=False, default_factory=set)  #: of the corpus, if all is discrete
     _known_entries: int = field(init=False, default=0)  #: whose inputs are in `_known_inputs`
@@ -72,11 +69,20 @@ class PortfolioSearch:
         rows: NDArray[np.int64] | slice = slice(None)
         if executions.errors:  # a failed episode teaches nothing unless it is a finding
             rows = np.flatnonzero(executions.sound | executions.crashed)
-        kept, entries = self._keep(context, cases[rows], executions[rows])
+        kept, entries = self._keep(context, cases[rows], executions[rows], context.observed[rows])
         changed = np.unique(np.concatenate([*self._spent, np.empty(0, np.int64)]))
         self._spent = []
         older = changed[~np.isin(changed, entries)]
         return Update(np.flatnonzero(executions.crashed), np.arange(len(cases))[rows][kept], entries, older)
+
+    def credit(self, context: SearchContext, cases: Cases) -> NDArray[np.int64]:
+        """A crash that holds counts as one that was rewarded when it was found."""
+        rewards = np.ones(len(cases))
+        self._reward(context, cases.parents, rewards)
+        np.add.at(self._bandit.rewards, emitters_of(cases), rewards)
+        changed = np.unique(np.concatenate([*self._spent, np.empty(0, np.int64)]))
+        self._spent = []
+        return changed
 
     def state(self) -> dict[str, NDArray[Any]]:
         return {
@@ -94,18 +100,11 @@ class PortfolioSearch:
         self._known_inputs, self._known_entries = set(), 0
         unit = context.space.to_unit(context.corpus.inputs)
         self._archive = Archive.of(context.corpus, unit)
-        self._distinct = None
-        self._distinct_for(context).add(unit[context.corpus.column("is_crash")])
 
     def _archive_for(self, context: SearchContext) -> Archive:
         if self._archive is None:
             self._archive = Archive(len(context.space.dimensions))
         return self._archive
-
-    def _distinct_for(self, context: SearchContext) -> DistinctSet:
-        if self._distinct is None:
-            self._distinct = DistinctSet(DISTINCT_RADIUS, context.space.periods)
-        return self._distinct
 
     def _mutants(self, emitters: Emitters, shares: NDArray[np.float64], count: int) -> Cases:
         context, rng, climbers = emitters.context, emitters.rng, self._climbers
@@ -116,7 +115,8 @@ class PortfolioSearch:
         children = emitters.propose(shares, count)
         self._spend(context, children.parents[~children.is_climbing])
         # climbers keep the case seed, so that progress is due to the step
-        is_reseeded = (rng.random(count) < _RESEEDED) & ~children.is_climbing
+        reseeded_share = 1.0 if context.is_noisy else _RESEEDED
+        is_reseeded = (rng.random(count) < reseeded_share) & ~children.is_climbing
         if emitters.mutator.is_discrete:  # the same input with the same seed would repeat the episode
             is_reseeded |= self._is_known(context, children.inputs)
         fresh = rng.integers(0, 2**63, count, dtype=np.uint64)
@@ -131,17 +131,17 @@ class PortfolioSearch:
         return np.array([row.tobytes() in self._known_inputs for row in inputs], np.bool_)
 
     def _keep(
-        self, context: SearchContext, cases: Cases, executions: Executions
+        self, context: SearchContext, cases: Cases, executions: Executions, observed: Observed
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Add what is worth keeping to the corpus; return those rows and their entries."""
         if not len(cases):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         archive, unit = self._archive_for(context), context.space.to_unit(cases.inputs)
-        evaluations = self._evaluator.evaluate(executions, unit)
-        found = np.flatnonzero(evaluations.crashed)
-        found = found[self._distinct_for(context).add(unit[found])]
+        evaluations = self._evaluator.evaluate(executions, unit, observed.behaviours.cells)
+        found = np.flatnonzero(observed.is_novel)
         rewards = np.zeros(len(cases))
-        rewards[found] = (1 + archive.rarity(evaluations[found])) / 2
+        if not context.is_noisy:  # else a crash is rewarded once it is known to hold
+            rewards[found] = (1 + archive.rarity(evaluations[found])) / 2
         moves = self._climbers.learn(context.corpus, cases, evaluations)
         keep = archive.is_elite(evaluations) & np.isfinite(executions.returns)
         keep[found] = keep[list(moves.values())] = True

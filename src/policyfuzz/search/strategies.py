@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 
 from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
 from policyfuzz.core.inputs import InputSpace
-from policyfuzz.core.settings import SearchSettings
+from policyfuzz.core.settings import DISTINCT_RADIUS, SearchSettings
 from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm
@@ -84,10 +84,14 @@ def make_fuzzer(
     settings: SearchSettings | None = None,
     seed: int = 0,
     clock: TimeSplit | None = None,
+    radius: float = DISTINCT_RADIUS,
 ) -> Fuzzer:
-    """A fuzzer with the named `strategy` for the inputs of `target`, or for an input space alone."""
+    """A fuzzer with the named `strategy` for the inputs of `target`, or for an input space alone.
+
+    Findings within `radius` of each other are alike: a root mean square per dimension of the unit cube.
+    """
     settings, clock = settings or SearchSettings(), clock or TimeSplit()
     algorithm = find_strategy(strategy).algorithm(settings, clock)
     if isinstance(target, InputSpace):
-        return Fuzzer(target, None, algorithm, seed, clock)
-    return Fuzzer(target.inputs, target.solvable, algorithm, seed, clock)
+        return Fuzzer(target, None, algorithm, seed, clock, radius)
+    return Fuzzer(target.inputs, target.solvable, algorithm, seed, clock, radius)

@@ -1,6 +1,7 @@
 """The campaign file on disk: where it is, how it is opened, who may write it, and its tables."""
 
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +26,9 @@ _SIDE_FILES = ("-wal", "-shm", "-journal")
 #: Tells our files from other SQLite files ("pfuz"); see PRAGMA application_id.
 APPLICATION_ID = 0x7066757A
 #: Raised when an older file can no longer be read.
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
+#: Older ones that `migrate` brings up to date.
+MIGRATED_FORMATS = (5,)
 #: More would exceed SQLite's limit on columns of a table.
 MOST_DIMENSIONS = 1900
 #: Steps of SQLite's machine between two looks at a statement, looks that are free, and the most steps per
@@ -115,17 +118,24 @@ class Patience:
         return (self._looks - _FREE_LOOKS) * _STEPS_BETWEEN_LOOKS > _STEPS_PER_BYTE * size
 
 
-def check_format(connection: sqlite3.Connection, folder: Path) -> None:
-    """Refuse a file that is not a campaign, or of a format that cannot be read."""
+def format_of(connection: sqlite3.Connection, folder: Path) -> int:
+    """The format of a campaign file; refuses one that is no campaign."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise CampaignError(
             f"{folder / FILE_NAME} was not written by policyfuzz", hint="is this the right folder?"
         )
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_format(connection: sqlite3.Connection, folder: Path) -> None:
+    """Refuse a file that is not a campaign, or of a format that cannot be read."""
+    version = format_of(connection, folder)
     if version != FORMAT_VERSION:
         raise CampaignError(
             f"{folder} has campaign format {version}, this policyfuzz reads {FORMAT_VERSION}",
-            hint="use the version of policyfuzz that wrote it",
+            hint=f"bring it up to date: policyfuzz migrate {shlex.quote(str(folder))}"
+            if version in MIGRATED_FORMATS
+            else "use the version of policyfuzz that wrote it",
         )
 
 
@@ -191,6 +201,7 @@ SEED_COLUMNS = {
     "tie_break": Column("REAL", "decides between equal distances; NULL if the strategy ignores it"),
     "is_crash": Column("INTEGER NOT NULL", "1: a finding that the search mutates as well"),
     "niche": Column("INTEGER NOT NULL", "cell of its behaviour; 0 without cells"),
+    "root": Column("INTEGER", "number of the draw or import that its line of descent began with"),
     "batch": Column("INTEGER NOT NULL", "batch that kept it"),
     "seconds": Column("REAL NOT NULL", "campaign time when it was kept"),
     "origin": Column("TEXT", "instance it was imported from; NULL for the campaign's own"),
@@ -234,6 +245,9 @@ def tables_of(columns: Sequence[str]) -> dict[str, dict[str, Column]]:
     return COMMON_TABLES | {name: columns | inputs for name, columns in INPUT_TABLES.items()}
 
 
+CREATE_OUTCOME_INDEX = "CREATE INDEX findings_of_outcomes ON findings (outcome)"
+
+
 def create_statements(dimension_names: Sequence[str]) -> list[str]:
     """SQL that makes an empty campaign with these input columns."""
     tables = tables_of(input_columns(dimension_names))
@@ -243,6 +257,7 @@ def create_statements(dimension_names: Sequence[str]) -> list[str]:
         *(_create_table(name, columns) for name, columns in tables.items()),
         # files of earlier versions have none
         "CREATE INDEX errors_of_findings ON errors (finding) WHERE finding IS NOT NULL",
+        CREATE_OUTCOME_INDEX,
     ]
 
 

@@ -1,5 +1,6 @@
 """Reads a campaign: findings, seeds, history, and what the search needs to continue."""
 
+import math
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -260,6 +261,44 @@ class CampaignReader:
                 if column.kind != "TEXT"
             }
             yield np.array(values[first_input:], np.float64).T, columns
+
+    def novel_findings(self, descriptor_size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(n, d) inputs of the findings that were novel, and (n, q) their behaviour descriptors or NaN."""
+        inputs, descriptors = [], []
+        for finding in self.records(Finding, "findings", "is_novel"):
+            inputs.append(finding.input)
+            descriptors.append(self._descriptor(finding, descriptor_size))
+        shapes = (-1, len(self.input_columns)), (-1, descriptor_size)
+        parts = zip((inputs, descriptors), shapes, strict=True)
+        novel, known = (np.array(rows, np.float64).reshape(shape) for rows, shape in parts)
+        return novel, known
+
+    def _descriptor(self, finding: Finding, size: int) -> list[float]:
+        """The behaviour descriptor of `finding`, NaN where it has none."""
+        if finding.behaviour is None:
+            return [math.nan] * size
+        values = checks.parsed_json(finding.behaviour)
+        if not (
+            isinstance(values, list) and len(values) == size and all(type(one) is float for one in values)
+        ):
+            raise self._damaged(f"the behaviour of finding {finding.id} is {finding.behaviour!r:.50}")
+        return values
+
+    def whole_numbers(
+        self, column: str, where: str = "1", parameters: Sequence[object] = ()
+    ) -> NDArray[np.int64]:
+        """(n,) the different values of a whole `column` of the findings for which `where` holds, sorted."""
+        with self._reading():
+            name = quoted(column)
+            query = (
+                f"SELECT DISTINCT {name} FROM findings WHERE {name} IS NOT NULL AND {where} ORDER BY {name}"
+            )
+            found = [row[0] for row in self._connection.execute(query, parameters)]
+        if not all(type(value) is int for value in found):
+            raise self._damaged(
+                f"column {column!r} of table findings holds something else than whole numbers"
+            )
+        return np.array(found, np.int64)
 
     def distinct_inputs(self, most: int | None = None) -> NDArray[np.float64]:
         """(n, d) inputs of the distinct findings, of the first `most`."""

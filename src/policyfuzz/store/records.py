@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.interfaces import EpisodeError
 
 #: Status of a finding.
-NEW, CONFIRMED, FLAKY = "new", "confirmed", "flaky"
-#: Number of a finding that was run again, its status, and whether it is distinct.
-Verdict = tuple[int, str, bool]
+NEW, CONFIRMED, FLAKY, UNSOLVED = "new", "confirmed", "flaky", "unsolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,29 @@ class Column:
 #: More than any campaign can count.
 _LARGEST_TOTAL = 10**12
 
+#: Of a total that earlier formats do not have.
+_ADDED = "INTEGER NOT NULL DEFAULT 0"
 _KEY, _INTEGER, _REAL, _TEXT = "INTEGER PRIMARY KEY", "INTEGER NOT NULL", "REAL NOT NULL", "TEXT NOT NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a finding that was run again."""
+
+    id: int
+    status: str
+    is_distinct: bool
+    survived_by: str | None = None  #: a reference policy
+
+
+@dataclass(frozen=True, slots=True)
+class SeedTrial:
+    """How often a finding crashed with other case seeds."""
+
+    id: int
+    runs: int
+    crashes: int
+    is_distinct: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +61,55 @@ class Finding:
     """A valid input, solvable where the target tests that, whose episode crashed."""
 
     id: Annotated[int, Column(_KEY, "from 1, in the order of discovery")]
-    status: Annotated[str, Column(_TEXT, "`new`, `confirmed` or `flaky`")]
-    is_distinct: Annotated[bool, Column(_INTEGER, "1: no earlier distinct finding within the radius")]
+    status: Annotated[
+        str,
+        Column(_TEXT, "`new`, `confirmed`, `flaky`, or `unsolved`: no reference policy survives"),
+    ]
+    is_distinct: Annotated[
+        bool, Column(_INTEGER, "1: confirmed, novel, and it holds where other case seeds were tried")
+    ]
+    is_novel: Annotated[
+        bool, Column(_INTEGER, "1: unlike all earlier crashes, in input and behaviour, when it was found")
+    ]
     kind: Annotated[str, Column(_TEXT, "kind of crash, as the oracle names it")]
     crash_step: Annotated[int, Column(_INTEGER, "step at which the oracle saw the crash")]
     episode_return: Annotated[float, Column("REAL", "sum of rewards; NULL if it was NaN", name="return")]
+    margin: Annotated[
+        float, Column("REAL", "of the oracle: below 0, how far beyond its threshold; NULL if it knows none")
+    ]
+    outcome: Annotated[
+        int | None, Column("INTEGER", "hash of the episode up to its crash; no other finding has it")
+    ]
+    repeats: Annotated[int, Column(_ADDED, "later crashes with the same outcome, which are not listed")]
+    root: Annotated[
+        int | None, Column("INTEGER", "number of the draw or import that its line of descent began with")
+    ]
+    behaviour: Annotated[
+        str | None, Column("TEXT", "behaviour descriptor, as a JSON list; NULL if it is not known")
+    ]
+    reseeded: Annotated[
+        int | None, Column("INTEGER", "times it was run with another case seed; NULL if that was not tried")
+    ]
+    reseeded_crashes: Annotated[int | None, Column("INTEGER", "how many of these crashed")]
+    survived_by: Annotated[
+        str | None, Column("TEXT", "reference policy that does not crash; NULL without one")
+    ]
     parent: Annotated[
         int | None, Column("INTEGER", "seed it was mutated from; NULL for a sample or an import")
     ]
     case_seed: Annotated[int, Column(_INTEGER, "random seed of the episode")]
     batch: Annotated[int, Column(_INTEGER, "batch that found it")]
-    execution: Annotated[int, Column(_INTEGER, "how many episodes had been run when it was found")]
+    execution: Annotated[int, Column(_INTEGER, "number of the episode that found it, from 1")]
     seconds: Annotated[float, Column(_REAL, "campaign time when it was found")]
     origin: Annotated[
         str | None, Column("TEXT", "instance it was imported from; NULL for the campaign's own")
     ]
     input: NDArray[np.float64]  #: (d,)
+
+    @property
+    def needs_luck(self) -> bool:
+        """True if other case seeds were tried, and crash too rarely for it to count."""
+        return self.reseeded is not None and not self.is_distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +148,11 @@ class Progress:
     imports: Annotated[int, Column(_INTEGER, "cases imported from other instances")] = 0
     findings: Annotated[int, Column(_INTEGER, "confirmed findings")] = 0
     distinct_findings: Annotated[int, Column(_INTEGER, "confirmed findings that are distinct")] = 0
+    lineages: Annotated[int, Column(_ADDED, "lines of descent that confirmed findings belong to")] = 0
+    repeats: Annotated[int, Column(_ADDED, "crashes whose outcome was known, no findings")] = 0
+    lucky: Annotated[int, Column(_ADDED, "confirmed findings that need a lucky case seed")] = 0
+    in_trial: Annotated[int, Column(_ADDED, "findings that are being run with other case seeds")] = 0
+    unsolved: Annotated[int, Column(_ADDED, "crashes that no reference policy survives, no findings")] = 0
     imported_findings: Annotated[int, Column(_INTEGER, "confirmed findings from other instances")] = 0
     flaky: Annotated[int, Column(_INTEGER, "findings whose second run differed")] = 0
     unconfirmed: Annotated[int, Column(_INTEGER, "findings that wait for their second run")] = 0
@@ -186,6 +244,8 @@ class BatchRecord:
     progress: Progress
     findings: list[Finding] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    trials: list[SeedTrial] = field(default_factory=list)  #: that are over
+    repeated: list[int] = field(default_factory=list)  #: known outcomes that were seen again
     failed: list[FailedEpisode] = field(default_factory=list)
     seed_inputs: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))  #: (k, d)
     seed_columns: dict[str, NDArray[Any]] = field(default_factory=dict)  #: (k,) by name, parent -1 for none

@@ -137,8 +137,16 @@ class CampaignWriter(CampaignReader):
         self._insert("findings", map(self._row_with_input, record.findings))
         self._insert("errors", map(self._row_with_input, record.failed))
         run_many(
-            "UPDATE findings SET status = ?, is_distinct = ? WHERE id = ?",
-            [(status, is_distinct, number) for number, status, is_distinct in record.verdicts],
+            "UPDATE findings SET status = ?, is_distinct = ?, survived_by = ? WHERE id = ?",
+            [(one.status, one.is_distinct, one.survived_by, one.id) for one in record.verdicts],
+        )
+        run_many(
+            "UPDATE findings SET repeats = repeats + 1 WHERE outcome = ?",
+            [(outcome,) for outcome in record.repeated],
+        )
+        run_many(
+            "UPDATE findings SET reseeded = ?, reseeded_crashes = ?, is_distinct = ? WHERE id = ?",
+            [(one.runs, one.crashes, one.is_distinct, one.id) for one in record.trials],
         )
         if len(record.seed_inputs):
             columns = _seed_columns(record) | dict(

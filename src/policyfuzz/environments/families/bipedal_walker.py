@@ -86,6 +86,7 @@ class ObstacleStart:
     way = "state"
     label = "types of the obstacles; their sizes, the gaps, the ground and the first push come from the seed"
     oracle = _FALL
+    seed_is_situation = True
     inputs = OBSTACLE_INPUTS
     own_ranges = _whole(OBSTACLE_INPUTS)
 
@@ -112,6 +113,7 @@ class PushStart:
     way = "state"
     label = "first push of the hull; the ground comes from the seed"
     oracle = _FALL
+    seed_is_situation = True
 
     @property
     def own_ranges(self) -> dict[str, tuple[float, float]]:

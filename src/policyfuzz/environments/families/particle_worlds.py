@@ -32,6 +32,7 @@ class WorldStart:
 
     way: ClassVar[str] = "state"
     oracle: ClassVar[str | None] = None
+    seed_is_situation: ClassVar[bool] = True
 
     def begin(self, env: Any, reset: Reset, values: Values, seed: int) -> FirstObservation:
         first = reset(seed=seed)

@@ -38,6 +38,7 @@ def make_target(options: Mapping[str, str], policy: str | None, trust: bool = Fa
         policy_name=loaded.name,
         policy_uri=loaded.uri if policy else None,
         policy_sha256=loaded.sha256,
+        seed_is_situation=True,  # sizes and gaps of the obstacles
         notes=tuple(f"policy: {note}" for note in loaded.notes),
         batch_size=64,
         samples=_SAMPLES,
