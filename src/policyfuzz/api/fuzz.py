@@ -16,11 +16,11 @@ from policyfuzz.api.results import Result
 from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.events import Event, Examined, Listener
 from policyfuzz.campaign.health import is_unhealthy
-from policyfuzz.campaign.launch import launch, stored_policy
+from policyfuzz.campaign.launch import OWN_POLICY, launch, stored_policies
 from policyfuzz.core.errors import UnhealthyTarget, UsageError
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
-from policyfuzz.core.target import Diagnosis, Level, Target
+from policyfuzz.core.target import Diagnosis, Level, Target, split_options
 from policyfuzz.execution.executor import choose_executor
 from policyfuzz.targets.trust import require_trust
 
@@ -39,6 +39,7 @@ def fuzz(
     horizon: int | None = None,
     options: Mapping[str, str] | None = None,
     trust: bool = False,
+    reference: Any = None,
     max_time: Duration | None = None,
     max_execs: int | None = None,
     max_findings: int | None = None,
@@ -65,7 +66,8 @@ def fuzz(
 ) -> Result:
     """Search for valid inputs of `target`, solvable ones if it tests that, that make its `policy` crash.
 
-    See `as_target` for what the arguments up to `trust` may be.
+    See `as_target` for what the arguments up to `trust` may be. `reference` is another policy, or a list of
+    them: only crashes that one of them survives are findings.
     Without a limit (`max_time`, `max_execs`, `max_findings`) the campaign runs until you interrupt it, which
     returns what it has found.
 
@@ -85,21 +87,35 @@ def fuzz(
     executor_choice = choose_executor(executor, workers, seconds_of(timeout))
     listeners = _listeners(callbacks)
     folder, shared = (None if path is None else Path(path) for path in (out, sync))
-    if resume and policy is None and isinstance(target, str):
-        policy = stored_policy(folder, shared)
-        require_trust(f"the campaign in {folder}", None, policy, trust)
-    subject = as_target(
-        target,
-        policy,
-        oracle=oracle,
-        input=input,
-        bounds=bounds,
-        horizon=horizon,
-        options=options,
-        trust=trust,
-        make_runner=executor_choice.make_runner,
-        executor=executor_choice,
-    )
+    references = _listed(reference)
+    if resume and isinstance(target, str):
+        stored, stored_references = stored_policies(folder, shared)
+        if policy is None:
+            policy = stored
+            require_trust(f"the campaign in {folder}", None, policy, trust)
+        if not references:
+            references = stored_references
+            named = ";".join(one for one in references if one != OWN_POLICY)
+            require_trust(f"the campaign in {folder}", None, named, trust)
+
+    def made(policy: Any, oracle: str | Oracle | None) -> Target:
+        return as_target(
+            target,
+            policy,
+            oracle=oracle,
+            input=input,
+            bounds=bounds,
+            horizon=horizon,
+            options=options,
+            trust=trust,
+            make_runner=executor_choice.make_runner,
+            executor=executor_choice,
+        )
+
+    subject = made(policy, oracle)
+    # a default oracle may depend on the policy, so references get the one that was chosen
+    chosen = split_options(subject.name)[1].get("oracle") if oracle is None else oracle
+    others = [made(None if one == OWN_POLICY else one, chosen) for one in references]
     with progress_bar() if progress else nullcontext() as bar:
         launched = launch(
             subject,
@@ -121,6 +137,7 @@ def fuzz(
             folder=folder if folder or shared or resume else _temporary_folder(),
             sync=shared,
             resume=resume,
+            references=others,
             make_executor=executor_choice.make_executor,
             make_runner=executor_choice.make_runner,
             listeners=(*(() if bar is None else (bar,)), _Warner(force), *listeners),
@@ -157,6 +174,13 @@ def _listeners(callbacks: Iterable[Listener] | Listener) -> tuple[Listener, ...]
                 "expected a function of one event, or an object with __call__(event)",
             )
     return listeners
+
+
+def _listed(reference: Any) -> list[Any]:
+    """`reference`, one policy or a list of them, as a list."""
+    if reference is None:
+        return []
+    return list(reference) if isinstance(reference, list | tuple) else [reference]
 
 
 def _temporary_folder() -> Path:

@@ -27,6 +27,8 @@ from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
 from policyfuzz.store.writer import CampaignWriter
 
+#: What stands for the target's own policy among references.
+OWN_POLICY = "own"
 #: Longer names of targets make poor folder names; their options are left out.
 _LONG_NAME = 40
 #: File systems allow some 255 characters.
@@ -52,6 +54,7 @@ def launch(
     folder: Path | None = None,
     sync: Path | None = None,
     resume: bool = False,
+    references: Sequence[Target] = (),
     make_executor: MakeExecutor = InlineExecutor,
     make_runner: MakeRunner = Runner,
     listeners: Sequence[Listener] = (),
@@ -65,18 +68,20 @@ def launch(
     continues the campaign in `folder`; `stored_policy` says beforehand which policy to load the target with.
     If that campaign died before it had a campaign file, it starts.
     `policy` is that URI, for targets that do not know their own. `make_executor` gives what runs the batches,
-    and `make_runner` what runs the few episodes of further health checks.
+    and `make_runner` what runs the few episodes of further health checks, and those of `references`: the same
+    target with other policies, one of which must survive a crash, or it is no finding.
 
     A target that fails the health check is not searched; `force` searches it anyway. `discard_unhealthy`
     then leaves no campaign behind.
     """
     options = options or CampaignOptions()
+    check_references(target, references)
     if resume and not _died_before_its_first_batch(_resumed_folder(folder, sync)):
-        store = _resume(target, policy, _resumed_folder(folder, sync), options)
+        store = _resume(target, policy, references, _resumed_folder(folder, sync), options)
     elif sync is not None:
-        store = _start_instance(target, policy, sync, folder, options)
+        store = _start_instance(target, policy, references, sync, folder, options)
     else:
-        store = _start(target, policy, folder or _free_folder(target.name), options)
+        store = _start(target, policy, references, folder or _free_folder(target.name), options)
     try:
         campaign = Campaign(
             target,
@@ -87,6 +92,7 @@ def launch(
             make_executor=make_executor,
             make_runner=make_runner,
             synchronizer=None if sync is None else Synchronizer(store, target),
+            references=references,
         )
         reason = campaign.run()
         if reason is StopReason.UNHEALTHY and discard_unhealthy:
@@ -96,13 +102,30 @@ def launch(
     return Launched(store.folder, reason, campaign.progress, campaign.bad_diagnoses)
 
 
-def stored_policy(folder: Path | None, sync: Path | None = None) -> str | None:
-    """URI of the policy of the campaign to resume, None for the target's own.
+def stored_policies(folder: Path | None, sync: Path | None = None) -> tuple[str | None, list[str]]:
+    """URIs of the policy of the campaign to resume, None for the target's own, and of its references.
 
-    Before it is loaded, `targets.trust.require_trust` must agree: a stranger may have written it.
+    Before they are loaded, `targets.trust.require_trust` must agree: a stranger may have written them.
     """
     folder = _resumed_folder(folder, sync)
-    return None if _died_before_its_first_batch(folder) else CampaignReader(folder).config.policy
+    if _died_before_its_first_batch(folder):
+        return None, []
+    config = CampaignReader(folder).config
+    return config.policy, config.references.splitlines()
+
+
+def check_references(target: Target, references: Sequence[Target]) -> None:
+    """Refuse a reference that is the policy of `target`, or acts in another target."""
+    for reference in references:
+        if reference.policy_sha256 and reference.policy_sha256 == target.policy_sha256:
+            raise UsageError(
+                f"the reference {reference.policy_name} is the policy that is tested",
+                "a reference is another policy, which shows that a crash could have been avoided",
+            )
+        if reference.inputs.names != target.inputs.names:
+            raise UsageError(
+                f"the reference {reference.policy_name} was loaded into another target, {reference.name}"
+            )
 
 
 @dataclass(slots=True)
@@ -124,12 +147,18 @@ class _Broadcast:
             raise KeyboardInterrupt
 
 
-def _start(target: Target, policy: str | None, folder: Path, options: CampaignOptions) -> CampaignWriter:
+def _start(
+    target: Target,
+    policy: str | None,
+    references: Sequence[Target],
+    folder: Path,
+    options: CampaignOptions,
+) -> CampaignWriter:
     """The store of a new campaign in `folder`."""
     defaults = CampaignConfig(
         target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
     )
-    config = _config(defaults, target, policy, options)
+    config = _config(defaults, target, policy, references, options)
     return CampaignWriter.create(folder, config, target.inputs, _about(target))
 
 
@@ -142,7 +171,13 @@ def _about(target: Target) -> dict[str, str]:
     }
 
 
-def _resume(target: Target, policy: str | None, folder: Path, options: CampaignOptions) -> CampaignWriter:
+def _resume(
+    target: Target,
+    policy: str | None,
+    references: Sequence[Target],
+    folder: Path,
+    options: CampaignOptions,
+) -> CampaignWriter:
     """The store of the campaign in `folder`; refuses if what is asked for differs from it."""
     store = CampaignWriter(folder)
     try:
@@ -151,7 +186,7 @@ def _resume(target: Target, policy: str | None, folder: Path, options: CampaignO
                 f"cannot resume {folder}: an earlier version began it, whose search was another one",
                 hint="its findings can be shown, replayed and exported; start a new campaign",
             )
-        wanted = _config(store.config, target, policy, options)
+        wanted = _config(store.config, target, policy, references, options)
         changes = store.config.differences(wanted) + store.other_inputs(target.inputs)
         if changes:
             raise CampaignError(
@@ -165,7 +200,11 @@ def _resume(target: Target, policy: str | None, folder: Path, options: CampaignO
 
 
 def _config(
-    base: CampaignConfig, target: Target, policy: str | None, options: CampaignOptions
+    base: CampaignConfig,
+    target: Target,
+    policy: str | None,
+    references: Sequence[Target],
+    options: CampaignOptions,
 ) -> CampaignConfig:
     """`base` with the chosen `options`, for `target`."""
     return replace(
@@ -174,6 +213,8 @@ def _config(
         policy=target.policy_uri or policy,
         policy_sha256=target.policy_sha256,
         code_sha256=target.code_sha256,
+        references="\n".join(one.policy_uri or OWN_POLICY for one in references),
+        references_sha256=" ".join(one.policy_sha256 for one in references),
     )
 
 
@@ -195,7 +236,12 @@ def _died_before_its_first_batch(folder: Path) -> bool:
 
 
 def _start_instance(
-    target: Target, policy: str | None, sync: Path, folder: Path | None, options: CampaignOptions
+    target: Target,
+    policy: str | None,
+    references: Sequence[Target],
+    sync: Path,
+    folder: Path | None,
+    options: CampaignOptions,
 ) -> CampaignWriter:
     """The store of a new instance in `sync`.
 
@@ -207,10 +253,10 @@ def _start_instance(
         folder = _instance_folder(sync, folder)
         seed = options.seed
         seed = next(number for number in count() if number not in used) if seed is None else seed
-        return _start(target, policy, folder, replace(options, seed=seed))
+        return _start(target, policy, references, folder, replace(options, seed=seed))
     folder, seed = _free_instance_folder(target.name, sync, options, used)
     try:
-        return _start(target, policy, folder, replace(options, seed=seed))
+        return _start(target, policy, references, folder, replace(options, seed=seed))
     except BaseException:
         with suppress(OSError):  # not empty: another process uses it
             folder.rmdir()

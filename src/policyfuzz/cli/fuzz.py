@@ -15,6 +15,8 @@ from policyfuzz.cli.options import (
     asks_for_target,
     asks_for_workers,
     campaign_options,
+    not_blank,
+    reference,
 )
 from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
 from policyfuzz.core.errors import Interrupted, interrupt
@@ -29,6 +31,7 @@ Examples:
   policyfuzz fuzz acasxu --max-time 1m
   policyfuzz fuzz gym:LunarLander-v3 --policy sb3:ppo.zip --trust --max-time 2m
   policyfuzz fuzz gym:CartPole-v1 --policy onnx:cart.onnx --input 'theta=-0.1..0.1' --oracle terminated
+  policyfuzz fuzz gym:LunarLander-v3 --policy sb3:a.zip --reference sb3:b.zip --trust --max-time 2m
   policyfuzz fuzz acasxu --strategy random --max-execs 100000 --seed 7 --json
   policyfuzz fuzz acasxu --policy acasxu:networks/ -o campaigns/mine --max-findings 10
   policyfuzz fuzz acasxu -o campaigns/mine --resume --max-time 1h
@@ -44,6 +47,7 @@ the number of workers."""
 
 @click.command(epilog=EPILOG)
 @asks_for_target
+@reference
 @campaign_options("strategy")
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option("--max-execs", type=int, help="Stop after this many episodes, second runs included.")
@@ -74,6 +78,7 @@ the number of workers."""
 def command(
     request: Request,
     executor: "ExecutorChoice",
+    references: tuple[str, ...],
     max_time: float | None,
     max_execs: int | None,
     max_findings: int | None,
@@ -90,7 +95,7 @@ def command(
     TARGET is a name from `policyfuzz targets`, gym:ENVIRONMENT, pettingzoo:MODULE, or module:function or
     FILE.py:function of your own.
     """
-    from policyfuzz.campaign.launch import launch, stored_policy
+    from policyfuzz.campaign.launch import OWN_POLICY, launch, stored_policies
     from policyfuzz.cli.console import print_json, results
     from policyfuzz.cli.screen import chosen_ui, make_listener
     from policyfuzz.cli.steps import showing_steps
@@ -105,12 +110,20 @@ def command(
     ui = chosen_ui(ui)
     with user_prints_to_stderr():
         policy = request.policy
-        if resume and policy is None:
-            policy = stored_policy(out, sync)
-            require_trust(f"the campaign in {out}", None, policy, request.trust)
+        if resume:
+            stored, stored_references = stored_policies(out, sync)
+            policy = policy or stored
+            require_trust(f"the campaign in {out}", None, None if request.policy else policy, request.trust)
+            if not references:
+                named = ";".join(one for one in stored_references if one != OWN_POLICY)
+                require_trust(f"the campaign in {out}", None, named, request.trust)
+                references = tuple(stored_references)
         with showing_steps(ui != "none") as steps:
             steps.say(f"loading {request.name}")
             target = request.load(executor, policy, will_check=not resume)
+            loaded = [
+                request.load_reference(executor, target, not_blank("--reference", uri)) for uri in references
+            ]
         with make_listener(ui) as listener:
             launched = launch(
                 target,
@@ -120,6 +133,7 @@ def command(
                 folder=out,
                 sync=sync,
                 resume=resume,
+                references=loaded,
                 make_executor=executor.make_executor,
                 make_runner=executor.make_runner,
                 listeners=(listener,),

@@ -21,6 +21,7 @@ VERBS = {
     "fuzz": "Search for inputs that make the policy crash.",
     "status": "Say how a campaign is doing.",
     "show": "List findings, or show one in full.",
+    "triage": "Run findings again with other policies and case seeds.",
     "replay": "Run a finding again and draw it.",
     "export": "Write findings, seeds or history to a file.",
     "migrate": "Bring a campaign file of an earlier version up to date.",

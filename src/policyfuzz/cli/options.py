@@ -46,6 +46,14 @@ class AnyPath(click.Path):
 DURATION = Duration()
 FOLDER = AnyPath()
 
+reference = click.option(
+    "--reference",
+    "references",
+    metavar="URI",
+    multiple=True,
+    help="Another policy, or own for the one that comes with the target: only crashes that it survives are"
+    " findings. Several may be given; one of them must survive.",
+)
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON on stdout.")
 trust = click.option(
     "--trust",
@@ -94,6 +102,15 @@ class Request:
     name: str
     policy: str | None
     trust: bool
+
+    def load_reference(self, executor: "ExecutorChoice", target: "Target", policy: str) -> "Target":
+        """The same `target` with another `policy`, or with its own."""
+        from policyfuzz.campaign.launch import OWN_POLICY
+        from policyfuzz.targets.registry import load_for
+
+        # by the name of the target, which holds the oracle that was chosen
+        uri = None if policy == OWN_POLICY else policy
+        return load_for(executor, target.name, uri, self.trust, will_check=False)
 
     def load(
         self, executor: "ExecutorChoice", policy: str | None = None, *, will_check: bool = True

@@ -1,6 +1,8 @@
 """policyfuzz show: what was found."""
 
 import dataclasses
+import json
+import math
 import shlex
 import textwrap
 from collections.abc import Iterable
@@ -15,12 +17,14 @@ from numpy.typing import NDArray
 from policyfuzz.cli.console import format_seconds, json_text, print_json, results
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, as_json
-from policyfuzz.cli.summary import findings_table, input_lines, replay_lines
+from policyfuzz.cli.summary import findings_table, input_lines, luck_text, replay_lines
 from policyfuzz.core.errors import UsageError
 from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.report.ranking import ORDERS, ranked
+from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding
+from policyfuzz.store.second_looks import read_second_looks
 
 #: Rows of a table that are laid out together.
 _ROWS_AT_ONCE = 1000
@@ -52,13 +56,16 @@ Examples:
     show_default=True,
     help="List at most this many; 0 lists all.",
 )
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="The N worst: --sort return --limit N.")
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="The N worst: --sort severity --limit N."
+)
 @click.option(
     "--sort",
     "order",
     type=click.Choice(ORDERS),
-    help="found (default), return: the lowest first, time: the earliest crash first, or distance: the worst"
-    " one, then always the one farthest from those listed.",
+    help="found (default), severity: the farthest beyond the threshold of the oracle first, by return where"
+    " it does not say; return: the lowest first, time: the earliest crash first, or distance: the worst one,"
+    " then always the one farthest from those listed.",
 )
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many first.")
 @as_json
@@ -77,14 +84,16 @@ def command(
     if (top or order) and (errors or number is not None):
         raise UsageError("--sort and --top are for lists of findings", "leave them out")
     campaign = CampaignReader(folder)
-    order = order or ("return" if top else "found")
+    order = order or ("severity" if top else "found")
     part = _Part(top or limit or None, min(offset, _LARGEST_OFFSET))
     if errors and number is None:
         _list_errors(campaign, part, is_json)
     elif errors and number is not None:
         _show_error(campaign, campaign.failed_episode(number), is_json)
     elif number is not None:
-        _show_finding(campaign, campaign.finding(number), is_json)
+        finding = campaign.finding(number)
+        look = read_second_looks(folder).get(number)
+        _show_finding(campaign, finding if look is None else look.added_to(finding), is_json)
     else:
         _list_findings(campaign, show_all, part, order, is_json)
 
@@ -113,6 +122,8 @@ def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, order:
     findings = campaign.records(Finding, "findings", where, most=most, skip=part.skip)
     if order != "found":
         findings = ranked(campaign, order, not show_all, most, part.skip)
+    if looks := read_second_looks(campaign.folder):
+        findings = (looks[one.id].added_to(one) if one.id in looks else one for one in findings)
     console, shown = results(), 0
     if is_json:
         shown = _print_json_list(_finding_values(campaign, one) for one in findings)
@@ -148,12 +159,23 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         return
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
     origin = origin if finding.origin is None else f"instance {finding.origin}"
-    distinct = "distinct" if finding.is_distinct else "near an earlier finding"
     lines = [
-        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status}, {distinct}",
+        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status},"
+        f" {_standing(finding)}",
         f"  return     {finding.episode_return:.6g}",
-        f"  found      after {finding.execution:,} episodes, {format_seconds(finding.seconds)}",
-        f"  origin     {origin}",
+        *(
+            []
+            if math.isnan(finding.margin)
+            else [f"  severity   {-finding.margin:.6g} beyond the threshold of the oracle"]
+        ),
+        f"  found      in episode {finding.execution:,}, after {format_seconds(finding.seconds)}",
+        f"  origin     {origin}{'' if finding.root is None else f', descends from draw {finding.root:,}'}",
+        *(
+            [f"  repeats    {finding.repeats:,} more crashes up to which all is the same"]
+            * bool(finding.repeats)
+        ),
+        *([f"  seeds      {luck}"] if (luck := luck_text(finding)) else []),
+        *([f"  solvable   {finding.survived_by} survives"] if finding.survived_by else []),
         *([f"  outside    {outside}"] if (outside := outside_text(campaign, finding.input)) else []),
         "  input",
         *input_lines(campaign, finding.input),
@@ -163,6 +185,15 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         lines += [f"  error      {when}{error.kind} at step {error.step}", *error.text.splitlines()]
     lines += replay_lines(campaign, finding.id, "replay it:")
     echo("\n".join(lines))
+
+
+def _standing(finding: Finding) -> str:
+    """What makes a finding count, or not."""
+    if finding.is_distinct:
+        return "distinct"
+    if finding.needs_luck:
+        return "needs a lucky case seed"
+    return "waits for other case seeds" if finding.is_novel else "like an earlier finding"
 
 
 def _list_errors(campaign: CampaignReader, part: _Part, is_json: bool) -> None:
@@ -204,6 +235,14 @@ def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any
         "kind": finding.kind,
         "crash_step": finding.crash_step,
         "return": finding.episode_return,
+        "margin": finding.margin,
+        "outcome": finding.outcome,
+        "repeats": finding.repeats,
+        "root": finding.root,
+        "behaviour": None if finding.behaviour is None else json.loads(finding.behaviour),
+        "other_seeds": _other_seeds(finding),
+        "needs_luck": finding.needs_luck,
+        "survived_by": finding.survived_by,
         "parent": finding.parent,
         "case_seed": finding.case_seed,
         "execution": finding.execution,
@@ -212,6 +251,13 @@ def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any
         "input": _input_values(campaign, finding.input),
         "outside_own_reset": excesses(campaign, finding.input),
     }
+
+
+def _other_seeds(finding: Finding) -> dict[str, Any] | None:
+    """How often a finding crashes with other case seeds; None if that was not tried."""
+    if not finding.reseeded:
+        return None
+    return dataclasses.asdict(FailureProbability.of(finding.reseeded_crashes or 0, finding.reseeded))
 
 
 def _error_values(campaign: CampaignReader, failed: FailedEpisode) -> dict[str, Any]:

@@ -58,6 +58,45 @@ def workers_text(progress: Progress, is_live: bool = False) -> str:
     return ", ".join(parts)
 
 
+def found_text(progress: Progress) -> str:
+    """How many findings there are, how many of them are distinct, and to how many draws they go back."""
+    parts = [f"{progress.findings:,} confirmed findings, {progress.distinct_findings:,} distinct"]
+    if progress.lineages:
+        parts.append(f"from {progress.lineages:,} {'lineages' if progress.lineages > 1 else 'lineage'}")
+    parts += [f"{progress.imported_findings:,} from other instances"] if progress.imported_findings else []
+    parts += [f"{progress.unconfirmed:,} not confirmed yet"] if progress.unconfirmed else []
+    return ", ".join(parts)
+
+
+def _not_counted(campaign: CampaignReader, progress: Progress) -> dict[str, str]:
+    """What else crashed, each kind under its label."""
+    others = [f"{progress.repeats:,} repeats of known outcomes"] if progress.repeats else []
+    others += [f"{progress.flaky:,} flaky"] if progress.flaky else []
+    others += [f"{progress.unsolved:,} that no reference policy survives"] if progress.unsolved else []
+    rows = {"not counted": ", ".join(others)} if others else {}
+    if campaign.about.get("case_seed") == "noise":
+        tried = progress.lucky + progress.distinct_findings
+        waiting = f", {progress.in_trial:,} still on trial" if progress.in_trial else ""
+        rows["luck"] = (
+            f"of {tried:,} findings tried with other case seeds, {progress.lucky:,} need a lucky one"
+            f" and are not distinct{waiting}"
+        )
+    if references := campaign.config.references.splitlines():
+        rows["solvable"] = f"every finding is survived by {' or '.join(references)}"
+    return rows
+
+
+def luck_text(finding: Finding) -> str:
+    """How often a finding crashes with other case seeds; empty if that was not tried."""
+    share = FailureProbability.of(finding.reseeded_crashes or 0, finding.reseeded or 0)
+    if not share.draws:
+        return ""
+    return (
+        f"crashes with {share.crashes} of {share.draws} other case seeds"
+        f" ({share.probability:.0%}, 95 %: {share.low:.0%} to {share.high:.0%})"
+    )
+
+
 def print_summary(
     console: Console, campaign: CampaignReader, progress: Progress, stop_reason: str | None
 ) -> None:
@@ -78,17 +117,15 @@ def print_summary(
             else ""
         ),
     )
-    extras = [f"{progress.distinct_findings:,} distinct"]
-    extras += [f"{progress.imported_findings:,} from other instances"] if progress.imported_findings else []
-    extras += [f"{progress.flaky:,} flaky (not counted)"] if progress.flaky else []
-    extras += [f"{progress.unconfirmed:,} not confirmed yet"] if progress.unconfirmed else []
     if progress.workers > 1 or progress.restarts:
         grid.add_row("workers", workers_text(progress))
     if progress.failures:
         # an unhealthy start stores nothing
         where = f": policyfuzz show {shlex.quote(str(campaign.folder))} --errors" if progress.batch else ""
         grid.add_row("errors", f"{failures_text(progress)}{where}")
-    grid.add_row("found", f"{progress.findings:,} confirmed findings, {', '.join(extras)}")
+    grid.add_row("found", found_text(progress))
+    for label, line in _not_counted(campaign, progress).items():
+        grid.add_row(label, line)
     is_tested = campaign.is_solvability_tested
     if (own := own_crashes_of(campaign)) is not None:
         grid.add_row(
@@ -116,7 +153,7 @@ def print_summary(
         )
         if progress.findings > len(distinct):
             console.print(
-                f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort return"
+                f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity"
             )
 
 
@@ -169,6 +206,12 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("finding", "kind", "at step", "return"):
         table.add_column(name, justify="left" if name == "kind" else "right")
+    has_margin = any(not math.isnan(finding.margin) for finding in findings)
+    if has_margin:
+        table.add_column("margin", justify="right")
+    has_seeds = any(finding.reseeded for finding in findings)
+    if has_seeds:
+        table.add_column("crashes with\nother seeds", justify="right")
     for dimension in shown:
         unit = f"\n[{dimension['unit']}]" if dimension["unit"] else ""
         name = dimension["name"][:_LONGEST_CELL]
@@ -184,6 +227,8 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
             finding.kind[:_LONGEST_CELL] + mark,
             str(finding.crash_step),
             f"{finding.episode_return:.4g}",
+            *([f"{finding.margin:.3g}"] if has_margin else []),
+            *([f"{finding.reseeded_crashes} of {finding.reseeded}" if finding.reseeded else ""] * has_seeds),
             *values,
             *([Text(outside_text(campaign, finding.input))] if is_own_known else []),
         )

@@ -69,6 +69,8 @@ class CampaignConfig:
     policy: str | None = None  #: URI, None for the target's own
     policy_sha256: str = ""
     code_sha256: str = ""  #: of the user's own files that the target is written in
+    references: str = ""  #: URIs of the policies one of which must survive a finding, one per line
+    references_sha256: str = ""
     strategy: str = DEFAULT_STRATEGY
     seed: int = 0
     batch_size: int = 64
@@ -105,6 +107,8 @@ class CampaignConfig:
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
             del mine["policy"]  # the same policy, only its file may have moved
+        if self.references_sha256 and self.references_sha256 == other.references_sha256:
+            del mine["references"]
         changed = [name for name in mine if mine[name] != theirs[name]]
         return [
             "the files that the target is written in have changed"

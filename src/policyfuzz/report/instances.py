@@ -1,5 +1,6 @@
 """How all campaigns in a sync folder are doing, one by one and together."""
 
+import math
 import platform
 import time
 from collections import defaultdict
@@ -134,8 +135,9 @@ def groups_of(instances: list[Instance]) -> list[list[Instance]]:
 def _distinct_together(instances: list[Instance]) -> tuple[int, bool]:
     """How many findings of `instances` of the same inputs are distinct, and whether that is exact.
 
-    If the instances differ in their radius, the largest one counts. The instance with the most findings comes
-    first, so that all of its findings count. If there are too many to compare, only its findings count.
+    Across instances only inputs compare: each has its own units of behaviour, from its own samples. If the
+    instances differ in their radius, the largest one counts. The instance with the most findings comes first,
+    so that all of its findings count. If there are too many to compare, only its findings count.
     """
     most = max(one.progress.distinct_findings for one in instances)
     if len(instances) == 1:
@@ -147,7 +149,8 @@ def _distinct_together(instances: list[Instance]) -> tuple[int, bool]:
     from policyfuzz.search.distinct import DistinctSet
 
     space = _input_space(instances[0].dimensions)
-    distinct = DistinctSet(max(one.config.distinct_radius for one in instances), space.periods)
+    radius = max(one.config.distinct_radius for one in instances)
+    distinct = DistinctSet(radius * math.sqrt(len(space.dimensions)), space.periods)
     for inputs in sorted(found, key=len, reverse=True):
         if len(inputs):
             distinct.add(space.to_unit(inputs))

@@ -12,10 +12,11 @@ from policyfuzz.store.records import Finding
 #: Order to the columns that findings are sorted by; what is missing comes last.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
     "found": ("id",),
+    "severity": ("margin", "return", "crash_step"),
     "return": ("return", "crash_step"),
     "time": ("crash_step", "return"),
 }
-#: All orders. Findings hold no margin of the oracle, so the return says how bad one is.
+#: All orders.
 ORDERS = (*_COLUMNS, "distance")
 #: Findings among which the most different ones are looked for: the worst ones.
 _MOST_COMPARED = 5000
@@ -28,12 +29,14 @@ def ranked(
 ) -> Iterator[Finding]:
     """Findings in this `order`, at most `most` after the first `skip`.
 
-    `return` lists the lowest return first, `time` the earliest crash. `distance` begins with the worst
-    finding, and each next one is the farthest from all before it.
+    `severity` lists first what went farthest beyond the threshold of the oracle, and goes by the return where
+    the oracle does not say; `return` the lowest return, `time` the earliest crash. `distance` begins with the
+    worst finding, and each next one is the farthest from all before it. Findings that need a lucky case seed
+    come after all others.
     """
     where = "is_distinct" if distinct_only else "1"
     if order == "distance":
-        worst = campaign.ranking(where, _COLUMNS["return"], _MOST_COMPARED)
+        worst = campaign.ranking(where, _COLUMNS["severity"], _MOST_COMPARED)
         findings = [campaign.finding(number) for number in worst]
         end = len(findings) if most is None else skip + most
         yield from [findings[place] for place in farthest_first(_unit(campaign, findings), end)][skip:]
@@ -44,7 +47,7 @@ def ranked(
 
 def worst_and_most_different(campaign: CampaignReader, count: int) -> list[Finding]:
     """Up to `count` distinct findings for a summary: the worst one, and others that are bad and unlike it."""
-    numbers = campaign.ranking("is_distinct", _COLUMNS["return"], _CANDIDATES, of_first=_LOOKED_AT)
+    numbers = campaign.ranking("is_distinct", _COLUMNS["severity"], _CANDIDATES, of_first=_LOOKED_AT)
     findings = [campaign.finding(number) for number in numbers]
     return [findings[place] for place in farthest_first(_unit(campaign, findings), count)]
 

@@ -329,11 +329,13 @@ class CampaignReader:
     ) -> list[int]:
         """Numbers of findings, sorted by `columns` and then by number, the lowest first, NaN last.
 
+        Those that need a lucky case seed come after all others.
         At most `most` after the first `skip`. Only the first `of_first` for which `where` holds count.
         """
-        names = list(dict.fromkeys(["id", *columns]))
+        names = list(dict.fromkeys(["id", "reseeded", "is_distinct", *columns]))
         chosen = f"SELECT {', '.join(map(quoted, names))} FROM findings WHERE {where} ORDER BY id LIMIT ?"
-        order = ", ".join(f"{quoted(name)} IS NULL, {quoted(name)}" for name in [*columns, "id"])
+        by_column = (f"{quoted(name)} IS NULL, {quoted(name)}" for name in [*columns, "id"])
+        order = ", ".join(["reseeded IS NOT NULL AND NOT is_distinct", *by_column])
         limits = [value if value is not None else _LARGEST for value in (of_first, most)]
         with self._reading():
             query = f"SELECT id FROM ({chosen}) ORDER BY {order} LIMIT ? OFFSET ?"

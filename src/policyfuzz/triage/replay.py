@@ -41,7 +41,7 @@ def replay(
 
     Code that only the campaign file names is not run without `trust`.
     """
-    return replay_on(_target(campaign, policy, trust, target), finding)
+    return replay_on(target_of(campaign, policy, trust, target), finding)
 
 
 def replay_on(target: Target, finding: Finding) -> Replay:
@@ -78,7 +78,7 @@ def replay_failed(
     """
     is_dangerous = failed.kind in (CRASHED, HUNG)
     choice = ExecutorChoice(PROCESSES if is_dangerous else INLINE, 1, timeout)
-    run = choice.make_runner(_target(campaign, policy, trust, target, choice))
+    run = choice.make_runner(target_of(campaign, policy, trust, target, choice))
     executions = run(failed.input[None], np.array([failed.case_seed], np.uint64))
     return executions.errors.get(0)
 
@@ -88,7 +88,7 @@ def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     return campaign.config.code_sha256 != target.code_sha256
 
 
-def _target(
+def target_of(
     campaign: CampaignReader,
     policy: str | None,
     trust: bool,
