@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import UnhealthyTarget, blamed_on
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.settings import DISTINCT_RADIUS
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.behaviour import Behaviours
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
@@ -133,6 +134,7 @@ class SearchContext:
     space: InputSpace
     validator: Validator
     corpus: Corpus
+    radius: float = DISTINCT_RADIUS  #: of findings that are alike, per dimension of the unit cube
     observed: Observed = field(default_factory=Observed.nothing)  #: of the batch that is being learnt
     #: True where the case seed makes noise: a crash may be the luck of one seed, so a child gets a new one,
     #: and a crash is rewarded once `credit` says that it holds.

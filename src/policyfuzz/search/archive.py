@@ -13,11 +13,15 @@ from policyfuzz.search.evaluation import Evaluations, InputCells
 
 
 class Archive:
-    """Elites over cells of the input and cells of the behaviour, findings apart from the rest."""
+    """Elites over cells of the input and cells of the behaviour, findings apart from the rest.
+
+    Each cell has two elites: the nearest to a crash by distance, and by tie-break. Margins lead to the crash
+    that is nearest, returns to many others.
+    """
 
     def __init__(self, dimensions: int) -> None:
         sizes = (InputCells(dimensions).count, BEHAVIOUR_CELLS)
-        self._safe = [Elites(size) for size in sizes]
+        self._safe = [[Elites(size), Elites(size)] for size in sizes]
         #: The latest finding of each cell, so that the search moves on; and how many there were.
         self._crashed = [np.full(size, NO_PARENT) for size in sizes]
         self._counts = [np.zeros(size, np.int64) for size in sizes]
@@ -36,8 +40,9 @@ class Archive:
         is_elite = np.zeros(len(evaluations.crashed), np.bool_)
         safe = np.flatnonzero(~evaluations.crashed)
         candidates = evaluations[safe]
-        for elites, cells in zip(self._safe, candidates.cells, strict=True):
-            is_elite[safe[elites.improving(cells, candidates)]] = True
+        for pair, cells in zip(self._safe, candidates.cells, strict=True):
+            for elites, ordered in zip(pair, (candidates, candidates.swapped), strict=True):
+                is_elite[safe[elites.improving(cells, ordered)]] = True
         return is_elite
 
     def rarity(self, evaluations: Evaluations) -> NDArray[np.float64]:
@@ -51,11 +56,12 @@ class Archive:
         safe, found = np.flatnonzero(~evaluations.crashed), np.flatnonzero(evaluations.crashed)
         candidates = evaluations[safe]
         for kind, (safe_cells, cells) in enumerate(zip(candidates.cells, evaluations.cells, strict=True)):
-            best = self._safe[kind].improving(safe_cells, candidates)
-            self._safe[kind].put(safe_cells[best], candidates[best], entries[safe[best]])
+            for elites, ordered in zip(self._safe[kind], (candidates, candidates.swapped), strict=True):
+                best = elites.improving(safe_cells, ordered)
+                elites.put(safe_cells[best], ordered[best], entries[safe[best]])
             self._crashed[kind][cells[found]] = entries[found]
             np.add.at(self._counts[kind], cells[found], 1)
-        self.safe = _parents([elites.entries for elites in self._safe])
+        self.safe = _parents([elites.entries for pair in self._safe for elites in pair])
         self.crashed = _parents(self._crashed)
 
 

@@ -16,7 +16,7 @@ from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.state import State
 
 #: Entries of which the one nearest to a crash becomes the parent; twice as many for the start of a climber.
-_TOURNAMENT = 16
+_TOURNAMENT = 64
 #: Range of the scales of noise on entries that did not crash; they are drawn evenly by their logarithm.
 _SMALLEST_JUMP, _LARGEST_JUMP = 0.001, 0.5
 #: Spread of a scale around its value, as a logarithm.
@@ -59,6 +59,11 @@ def emitters_of(cases: Cases) -> NDArray[np.int64]:
     return np.where(cases.emitters >= len(Emitter), int(Emitter.CLIMB), cases.emitters)
 
 
+def _goes_by_tie_break(climber: Any) -> Any:
+    """True for every other climber: it goes by what breaks ties between distances."""
+    return climber % 2 == 1
+
+
 @dataclass(frozen=True, slots=True)
 class Children:
     """n changed copies of corpus entries."""
@@ -96,14 +101,15 @@ class Emitters:
         origins, inputs = self.context.validator.fill(count, draw)
         return Children(origins // _NUMBERS, origins % _NUMBERS, inputs)
 
-    def climbing_starts(self, count: int) -> NDArray[np.int64]:
-        """(n,) entries to climb from: promising ones, far from the findings."""
+    def climbing_starts(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) entries for `climbers` (n,) to climb from: promising ones, far from the findings."""
+        count = len(climbers)
         entries = self._weighted(self.archive.safe, count * 2 * _TOURNAMENT).reshape(count, 2 * _TOURNAMENT)
         if len(self.archive.crashed):
             distances = self.mutator.distances(self._unit(entries.ravel()), self._some_findings()).min(axis=1)
             farthest = np.argsort(-distances.reshape(entries.shape), axis=1, kind="stable")[:, :_TOURNAMENT]
             entries = np.take_along_axis(entries, farthest, axis=1)
-        return self._nearest_to_crash(entries)
+        return self._nearest_to_crash(entries, _goes_by_tie_break(climbers))
 
     def _draw(self, counts: NDArray[np.int64]) -> Children:
         """`counts` (e,) children of each emitter, shuffled; they may be invalid."""
@@ -154,14 +160,21 @@ class Emitters:
     def _promising(self, count: int) -> NDArray[np.int64]:
         """(n,) entries, each the nearest to a crash of a few that are drawn by energy."""
         entries = self._weighted(self.archive.safe, count * _TOURNAMENT)
-        return self._nearest_to_crash(entries.reshape(count, _TOURNAMENT))
+        return self._nearest_to_crash(entries.reshape(count, _TOURNAMENT), self.rng.random(count) < 0.5)
 
-    def _nearest_to_crash(self, entries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) of each row of `entries` (n, k) the one that came nearest to a crash."""
-        distances = self.context.corpus.column("distance")[entries]
-        tie_breaks = self.context.corpus.column("tie_break")[entries]
-        is_least = distances == distances.min(axis=1, keepdims=True)
-        best = np.where(is_least, tie_breaks, np.inf).argmin(axis=1)
+    def _nearest_to_crash(
+        self, entries: NDArray[np.int64], by_tie_break: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """(n,) of each row of `entries` (n, k) the one that came nearest to a crash.
+
+        By distance, or where `by_tie_break` (n,) by what else breaks ties.
+        """
+        columns = (self.context.corpus.column(name)[entries] for name in ("distance", "tie_break"))
+        distances, tie_breaks = columns
+        first = np.where(by_tie_break[:, None], tie_breaks, distances)
+        second = np.where(by_tie_break[:, None], distances, tie_breaks)
+        is_least = first == first.min(axis=1, keepdims=True)
+        best = np.where(is_least, second, np.inf).argmin(axis=1)
         return np.asarray(entries[np.arange(len(entries)), best])
 
     def _weighted(self, entries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -218,11 +231,13 @@ class Climbers:
             if evaluations.crashed[steps].any():
                 self.arrive(climber)
                 continue
-            order = np.lexsort((evaluations.tie_breaks[steps], evaluations.distances[steps]))
+            seen = evaluations.swapped if _goes_by_tie_break(climber) else evaluations
+            names = ("tie_break", "distance") if _goes_by_tie_break(climber) else ("distance", "tie_break")
+            order = np.lexsort((seen.tie_breaks[steps], seen.distances[steps]))
             best = int(steps[order[0]])
             here = self.entries[climber]
-            place = (corpus.column("distance")[here], corpus.column("tie_break")[here])
-            if (evaluations.distances[best], evaluations.tie_breaks[best]) < place:
+            place = tuple(corpus.column(name)[here] for name in names)
+            if (seen.distances[best], seen.tie_breaks[best]) < place:
                 moves[climber] = best
             else:
                 self.fail(climber, len(steps))

@@ -3,7 +3,7 @@
 In the words of quality-diversity search, nearness is the objective.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,11 @@ class Evaluations:
             self.tie_breaks[rows],
             self.crashed[rows],
         )
+
+    @property
+    def swapped(self) -> "Evaluations":
+        """The same, where the tie-break goes first, and the distance breaks ties."""
+        return replace(self, distances=self.tie_breaks, tie_breaks=self.distances)
 
     @property
     def cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -55,7 +55,8 @@ class Fuzzer:
 
     def __post_init__(self) -> None:
         validator = Validator(self.space, self.solvable, self.clock)
-        self._context = SearchContext(self.space, validator, Corpus(len(self.space.dimensions)))
+        corpus = Corpus(len(self.space.dimensions))
+        self._context = SearchContext(self.space, validator, corpus, self.radius)
         self._distinct = DistinctFindings(self.radius, self.space.periods)
 
     @property

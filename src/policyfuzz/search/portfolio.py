@@ -1,5 +1,6 @@
 """The default search: several emitters share an archive, and a bandit shares out the budget among them."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from policyfuzz.search.algorithm import Observed, SearchContext, Update
 from policyfuzz.search.archive import Archive
 from policyfuzz.search.bandit import Bandit
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.emitters import Climbers, Emitter, Emitters, emitters_of
 from policyfuzz.search.evaluation import Evaluator
 from policyfuzz.search.mutation import Mutator
@@ -23,6 +25,9 @@ SAMPLES = 256
 _LARGEST_GROWTH, _SMALLEST_BATCH, _SMALLEST_SHARE = 1 / 16, 64, 1 / 8
 #: Chance that a child does not keep its parent's case seed.
 _RESEEDED = 0.1
+#: Findings become parents if they are this share of the radius of distinct ones from each other, so that
+#: walkers reach the next distinct one in steps.
+_PARENT_RADIUS_SHARE = 0.5
 #: How much a distinct finding raises the energy of its parent, at most.
 _LARGEST_BONUS = 3.0
 
@@ -32,8 +37,9 @@ class PortfolioSearch:
     """Seeks new regions of crashes, and walks through known ones.
 
     An entry is kept if it came nearer to a crash than all others in its cell of the input or of the
-    behaviour; a finding, if it is distinct. Energy starts at one and falls with every child, so that the
-    search never stays with one entry; distinct findings among the children raise it again.
+    behaviour; a finding, if it is apart from the others. Energy starts at one and falls with every child, so
+    that the search never stays with one entry; findings among the children raise it again, the more the rarer
+    they are in their cells, and most if they are distinct.
     """
 
     samples: int = SAMPLES
@@ -44,6 +50,7 @@ class PortfolioSearch:
     _climbers: Climbers = field(init=False, default_factory=Climbers)
     _evaluator: Evaluator = field(init=False, default_factory=Evaluator)
     _archive: Archive | None = field(init=False, default=None)
+    _walked: DistinctSet | None = field(init=False, default=None)  #: findings that are parents
     _spent: list[NDArray[np.int64]] = field(init=False, default_factory=list)  #: entries with a new energy
     _known_inputs: set[bytes] = field(init=False, default_factory=set)  #: of the corpus, if all is discrete
     _known_entries: int = field(init=False, default=0)  #: whose inputs are in `_known_inputs`
@@ -100,16 +107,24 @@ class PortfolioSearch:
         self._known_inputs, self._known_entries = set(), 0
         unit = context.space.to_unit(context.corpus.inputs)
         self._archive = Archive.of(context.corpus, unit)
+        self._walked = None
+        self._walked_for(context).add(unit[context.corpus.column("is_crash")])
 
     def _archive_for(self, context: SearchContext) -> Archive:
         if self._archive is None:
             self._archive = Archive(len(context.space.dimensions))
         return self._archive
 
+    def _walked_for(self, context: SearchContext) -> DistinctSet:
+        if self._walked is None:
+            radius = _PARENT_RADIUS_SHARE * context.radius * math.sqrt(len(context.space.dimensions))
+            self._walked = DistinctSet(radius, context.space.periods)
+        return self._walked
+
     def _mutants(self, emitters: Emitters, shares: NDArray[np.float64], count: int) -> Cases:
         context, rng, climbers = emitters.context, emitters.rng, self._climbers
         if len(stranded := climbers.stranded):
-            starts = emitters.climbing_starts(len(stranded))
+            starts = emitters.climbing_starts(stranded)
             self._spend(context, np.repeat(starts, 2))
             climbers.start(stranded, starts, rng)
         children = emitters.propose(shares, count)
@@ -138,13 +153,14 @@ class PortfolioSearch:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         archive, unit = self._archive_for(context), context.space.to_unit(cases.inputs)
         evaluations = self._evaluator.evaluate(executions, unit, observed.behaviours.cells)
-        found = np.flatnonzero(observed.is_novel)
         rewards = np.zeros(len(cases))
+        is_parent = evaluations.crashed.copy()
+        is_parent[is_parent] = self._walked_for(context).add(unit[is_parent])
         if not context.is_noisy:  # else a crash is rewarded once it is known to hold
-            rewards[found] = (1 + archive.rarity(evaluations[found])) / 2
+            rewards[is_parent] = (observed.is_novel[is_parent] + archive.rarity(evaluations[is_parent])) / 2
         moves = self._climbers.learn(context.corpus, cases, evaluations)
         keep = archive.is_elite(evaluations) & np.isfinite(executions.returns)
-        keep[found] = keep[list(moves.values())] = True
+        keep[is_parent] = keep[list(moves.values())] = True
         kept = np.flatnonzero(keep)
         is_import = cases.purposes == Purpose.IMPORT
         parents = np.where(is_import, NO_PARENT, cases.parents)
@@ -162,7 +178,7 @@ class PortfolioSearch:
         archive.add(entries, evaluations[kept])
         for climber, row in moves.items():
             self._climbers.move(climber, int(entries[np.searchsorted(kept, row)]))
-        self._reward(context, parents[found], rewards[found])
+        self._reward(context, parents, rewards)
         self._bandit.learn(emitters_of(cases)[~is_import], rewards[~is_import])
         self._learnt += len(cases)
         return kept, entries
@@ -177,7 +193,7 @@ class PortfolioSearch:
         self, context: SearchContext, parents: NDArray[np.int64], rewards: NDArray[np.float64]
     ) -> None:
         """Raise the energy of `parents` (n,) whose children were distinct findings, to one at most."""
-        has_parent = parents != NO_PARENT
+        has_parent = (parents != NO_PARENT) & (rewards > 0)
         entries, which = np.unique(parents[has_parent], return_inverse=True)
         log_energy = np.log(context.corpus.column("energy")[entries])  # products of many would overflow
         np.add.at(log_energy, which, np.log1p(_LARGEST_BONUS * rewards[has_parent]))
