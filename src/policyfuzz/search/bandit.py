@@ -17,7 +17,7 @@ WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, E
 _NEED_TWO = {Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS}
 
 #: Share of random draws: an honest estimate of the failure probability, and a way out of every corner.
-RANDOM_SHARE = 0.1
+RANDOM_SHARE = 0.2
 #: Least share of the rest for the seekers, and for the walkers.
 LEAST_GROUP_SHARE = 0.35
 #: Least share of the climbers among the seekers.
