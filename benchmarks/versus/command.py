@@ -20,7 +20,7 @@ from policyfuzz.cli.options import FOLDER
 
 EPILOG = """\
 \b
-Contestants: default, and every strategy that `policyfuzz strategies` knows; pypi-mdpfuzz and
+Contestants: default, and every other strategy of PolicyFuzz or of an installed package; pypi-mdpfuzz and
 pypi-mdpfuzz-no-coverage are the package mdpfuzz in both of its modes; cma-me is quality diversity by pyribs;
 curiosity random network distillation; half-noise a naive baseline. What is not installed is left out:
 pip install -e '.[versus]'

@@ -28,7 +28,13 @@ def command(names: tuple[str, ...], crashes: int, public_networks: Path | None, 
     if crashes < 1:
         raise UsageError(f"crashes is {crashes}, expected 1 or more")
     for entry in targets.choose(names or _USUAL, public_networks, None):
-        found = reference.collect(entry, crashes, out, _say)
+        try:
+            found = reference.collect(entry, crashes, out, _say)
+        except targets.NotHere as error:
+            if names:
+                raise
+            _say(f"{entry.label} is left out: {error}")
+            continue
         rate = 1000 * len(found) / found.episodes
         results().print(
             f"{entry.label}: {len(found):,} crashes in {found.episodes:,} valid random episodes,"

@@ -242,3 +242,10 @@ def test_command_refuses_what_makes_no_sense(bench):
     assert (code, "crashes is 0" in err) == (2, True)
     code, _, err = bench("versus-reference", "--target", "acasxu-public")
     assert (code, "--public-networks DIR" in err) == (2, True)
+
+
+def test_command_leaves_out_what_is_not_here_unless_it_is_asked_for(bench, tmp_path):
+    code, out, err = bench("versus-reference", "--crashes", 1, "-o", tmp_path)
+    assert code == 0
+    assert [line.split(":")[0] for line in out.splitlines()] == ["acasxu", "ripple-2"]
+    assert "acasxu-public is left out" in err

@@ -62,7 +62,9 @@ def test_same_seed_gives_the_same_claims_and_another_seed_others():
 def test_target_that_always_crashes_runs_all_the_same():
     always = dataclasses.replace(load_target("ripple:dimensions=1,probability=0.5"), solvable=None)
     low = targets.Pond.make(1, 1, 0.5)
-    space = dataclasses.replace(always.inputs, sampler=lambda rng, n: np.tile(low.centres, (n, 1)))
+    space = dataclasses.replace(
+        always.inputs, sampler=lambda rng, n: low.centres + low.half_width * rng.uniform(-0.5, 0.5, (n, 1))
+    )
     trial = CampaignContestant("random")(dataclasses.replace(always, inputs=space), 100, 0)
     assert trial.episodes == 100
     assert len(trial.numbers) > 30
