@@ -28,6 +28,7 @@ SPEED = {
 MODULES = {
     "table": "benchmarks.table",
     "versus": "benchmarks.versus.command",
+    "versus-reference": "benchmarks.versus.reference_command",
     "soak": "benchmarks.soak.run",
     "attacks": "benchmarks.attacks.command",
     "coordinator-limit": "benchmarks.coordinator.limit",
@@ -38,6 +39,7 @@ MODULES = {
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
     "versus": "strategies and other fuzzers side by side (hours)",
+    "versus-reference": "random crashes by which versus measures what share of failures is covered (minutes)",
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
     "attacks": "kills, stops, copies, cut logs, full disks: is a campaign the same afterwards (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",

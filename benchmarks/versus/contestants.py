@@ -1,8 +1,7 @@
 """Who takes part: strategies of PolicyFuzz, each run as a whole campaign, and its peers."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,11 @@ from benchmarks.versus.trial import Contestant, Trial
 from policyfuzz.core.errors import unknown_name
 from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignOptions
 from policyfuzz.core.target import Target
+from policyfuzz.search.strategies import STRATEGIES, strategy_names
 from policyfuzz.store.records import CONFIRMED, Finding
 
-#: Name in the bench to the strategy that it is.
-OWN: Mapping[str, str] = {
-    "default": DEFAULT_STRATEGY,
-    "mdpfuzz": "mdpfuzz",
-    "reward": "reward",
-    "random": "random",
-}
+#: Name in the bench of the default strategy, and of the contestant that all others are compared with.
+OURS = "default"
 #: One of them runs a few episodes a second; both modes have fewer episodes and seeds, to be comparable.
 SLOW_PEERS = frozenset({"pypi-mdpfuzz", "pypi-mdpfuzz-no-coverage"})
 
@@ -50,6 +45,7 @@ class CampaignContestant:
             seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
             progress = store.progress()
             found = [finding for finding in store.findings() if finding.status == CONFIRMED]
+        found.sort(key=lambda finding: finding.execution)
         return CampaignTrial(
             episodes=progress.executions,
             seconds=seconds,
@@ -59,6 +55,7 @@ class CampaignContestant:
             seeds=np.array([finding.case_seed for finding in found], np.uint64),
             simulated_seconds=progress.simulate_seconds + progress.validate_seconds,
             times=np.array([finding.seconds for finding in found]),
+            roots=_roots(found),
         )
 
 
@@ -67,20 +64,41 @@ def episodes_of(name: str, entry: Entry) -> int:
     return entry.slow_peer_episodes if name in SLOW_PEERS else entry.episodes
 
 
+def own_names() -> tuple[str, ...]:
+    """Our strategies: the default, then all others that come with the package."""
+    return (OURS, *(name for name in STRATEGIES if name != DEFAULT_STRATEGY))
+
+
 def contestant_names() -> tuple[str, ...]:
-    """All of them, our own first."""
-    return (*OWN, *peers.PEERS)
+    """All that take part unless others are asked for, our own first."""
+    return (*own_names(), *peers.PEERS)
+
+
+def is_own(name: str) -> bool:
+    """True for a strategy, whether it comes with the package or not; False for a peer."""
+    return name not in peers.PEERS
 
 
 def find_contestant(name: str) -> Contestant:
-    """The contestant called `name`; MissingExtra where its packages are not installed."""
-    if name in OWN:
-        return CampaignContestant(OWN[name])
+    """The contestant called `name`, or any strategy; MissingExtra where its packages are not installed."""
     if name in peers.PEERS:
         return peers.PEERS[name]()
-    raise unknown_name("contestant", name, contestant_names())
+    if name == OURS:
+        return CampaignContestant(DEFAULT_STRATEGY)
+    if name in strategy_names():
+        return CampaignContestant(name)
+    raise unknown_name("contestant", name, {*contestant_names(), *strategy_names()})
 
 
 def _inputs(found: list[Finding], dimensions: int) -> NDArray[np.float64]:
     """(f, d) inputs of findings."""
     return np.array([finding.input for finding in found], np.float64).reshape(len(found), dimensions)
+
+
+def _roots(found: list[Finding]) -> NDArray[np.int64] | None:
+    """(f,) where the lineages of findings begin; None if campaigns do not store that."""
+    if "root" not in {field.name for field in fields(Finding)}:
+        return None
+    # a finding that descends from nothing is a lineage of its own
+    known = ((one.id, getattr(one, "root", None)) for one in found)
+    return np.array([-number if root is None else root for number, root in known], np.int64)

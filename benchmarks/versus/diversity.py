@@ -1,17 +1,16 @@
 """How findings differ: what their episodes looked like, and which lie apart from all earlier ones."""
 
-import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions, concatenate
-from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Run, Target
 from policyfuzz.search.algorithm import Validator
 from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.evaluation import behaviour_of
+from policyfuzz.search.portfolio import DISTINCT_RADIUS
 
 #: Random episodes that say how much behaviour varies, and the seed that they are drawn with.
 _EPISODES, _SEED = 512, 20_240_229
@@ -25,8 +24,9 @@ _FARTHEST = 1e6
 class Radii:
     """How near is the same."""
 
-    distinct: float = 0.01  #: in the unit cube of inputs
-    apart: float = 0.05  #: in the unit cube, times the root of the number of dimensions
+    close: float = 0.01  #: in the unit cube of inputs: of packings
+    near: float = 0.05  #: in the unit cube: of packings, and of the failure mass that a finding covers
+    far: float = 0.1  #: the same
     behaviour: float = 0.5  #: root mean square, in standard deviations of random episodes
 
     def describe(self) -> dict[str, float]:
@@ -41,27 +41,29 @@ RADII = Radii()
 class Novelty:
     """(f,) True where a claim is a finding that lies apart from all earlier ones."""
 
-    distinct: NDArray[np.bool_]  #: by its input
-    apart: NDArray[np.bool_]  #: far, by its input
+    distinct: NDArray[np.bool_]  #: as campaigns count
+    close: NDArray[np.bool_]  #: by its input, at `Radii.close`
+    near: NDArray[np.bool_]  #: by its input, at `Radii.near`
+    far: NDArray[np.bool_]  #: by its input, at `Radii.far`
     behaviour: NDArray[np.bool_]  #: by what the episode looked like
 
 
 def novelty(
-    space: InputSpace,
-    inputs: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    periods: NDArray[np.float64],
     behaviours: NDArray[np.float64],
     found: NDArray[np.bool_],
     radii: Radii = RADII,
 ) -> Novelty:
-    """Which claims `inputs` (f, d) with `behaviours` (f, k), `found` (f,) where one counts, are new."""
-    unit = np.zeros(inputs.shape)
-    unit[found] = space.to_unit(inputs[found])
-    periods, flat = space.periods, np.zeros(max(behaviours.shape[1], 1))
+    """Which claims are new: `unit` (f, d) with `periods` (d,), `behaviours` (f, k), `found` (f,) findings."""
+    flat = np.zeros(max(behaviours.shape[1], 1))
     # where nothing about behaviour ever varies, all findings behave alike
-    behaviours = behaviours if behaviours.shape[1] else np.zeros((len(inputs), 1))
+    behaviours = behaviours if behaviours.shape[1] else np.zeros((len(unit), 1))
     return Novelty(
-        distinct=_packed(unit, found, DistinctSet(radii.distinct, periods)),
-        apart=_packed(unit, found, DistinctSet(radii.apart * math.sqrt(len(periods)), periods)),
+        distinct=_packed(unit, found, DistinctSet(DISTINCT_RADIUS, periods)),
+        close=_packed(unit, found, DistinctSet(radii.close, periods)),
+        near=_packed(unit, found, DistinctSet(radii.near, periods)),
+        far=_packed(unit, found, DistinctSet(radii.far, periods)),
         behaviour=_packed(behaviours, found, DistinctSet(radii.behaviour, flat)),
     )
 

@@ -1,4 +1,4 @@
-"""Curves with bands: findings over episodes, and over time."""
+"""Curves with bands: what was found over episodes, and over time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from benchmarks.versus.metrics import distinct_over, findings_over
+from benchmarks.versus.columns import COLUMNS
+from benchmarks.versus.metrics import curve, mass_curve
 from benchmarks.versus.raw import RawTrial
 from benchmarks.versus.results import Results, bootstrap
 from policyfuzz.core.errors import CampaignError
-
-Count = Callable[[RawTrial, NDArray[np.float64], str], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +32,20 @@ STYLES: Mapping[str, Style] = {
     "default": Style("#d55e00", width=2.4),
     "mdpfuzz": Style("#0072b2"),
     "reward": Style("#56b4e9", "--"),
+    "mdpfuzz-published": Style("#0072b2", ":"),
+    "reward-published": Style("#56b4e9", ":"),
     "random": Style("#444444"),
     "pypi-mdpfuzz": Style("#009e73"),
     "pypi-mdpfuzz-no-coverage": Style("#009e73", "--"),
     "cma-me": Style("#cc79a7"),
     "curiosity": Style("#e69f00"),
+    "half-noise": Style("#444444", "--"),
 }
 _OTHER = Style("#999999", ":")
-_COUNTS: Mapping[str, Count] = {"findings": findings_over, "distinct findings": distinct_over}
+#: The first panel of a target without a reference set has the second instead.
+_MASS, _WITHOUT_MASS = "mass_near", "behaviours"
+#: Panels of a target: over episodes, and over time.
+_PANELS, _TIME_PANELS = (_MASS, "packed_near", "packed_close"), ("packed_near", "packed_close")
 #: Points of a curve.
 _POINTS = 100
 #: Inches of one panel.
@@ -53,47 +58,64 @@ def grid(episodes: int) -> NDArray[np.float64]:
 
 
 def draw_episodes(results: Results, path: Path) -> None:
-    """Draw findings and distinct findings over episodes, a row for each target, into a PNG file."""
+    """Draw what was found over episodes, a row for each target, into a PNG file."""
 
-    def draw(axes: Axes, label: str, count: Count) -> None:
+    def draw(axes: Axes, label: str, metric: str) -> None:
         for contestant in results.contestants:
             trials = results.of(label, contestant)
             if trials:
                 points = grid(trials[0].task.episodes)
-                _band(axes, contestant, points, trials, count, "numbers")
+                _band(axes, contestant, points, [_curve(results, one, metric, points) for one in trials])
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
-    _draw(results.labels, results.contestants, draw, "episodes", path)
+    panels = {label: _panels(results, label) for label in results.labels}
+    _draw(panels, results.contestants, draw, "episodes", path)
 
 
 def draw_time(results: Results, contestants: Sequence[str], path: Path) -> None:
     """Draw the same over CPU time, for contestants that know when they found what."""
 
-    def draw(axes: Axes, label: str, count: Count) -> None:
+    def draw(axes: Axes, label: str, metric: str) -> None:
         for contestant in contestants:
             trials = results.of(label, contestant)
             if trials:  # up to the end of the shortest trial
                 points = np.linspace(0, min(trial.cpu_seconds for trial in trials), _POINTS + 1)
-                _band(axes, contestant, points, trials, count, "cpu_times")
+                _band(axes, contestant, points, [curve(one, metric, points, "cpu_times") for one in trials])
 
     labels = [label for label in results.labels if any(results.of(label, name) for name in contestants)]
     if labels:
-        _draw(labels, contestants, draw, "seconds of CPU time", path)
+        _draw(dict.fromkeys(labels, _TIME_PANELS), contestants, draw, "seconds of CPU time", path)
+
+
+def _panels(results: Results, label: str) -> tuple[str, ...]:
+    return _PANELS if label in results.references else (_WITHOUT_MASS, *_PANELS[1:])
+
+
+def _curve(
+    results: Results, trial: RawTrial, metric: str, points: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(p,) one metric at `points` (p,) of episodes."""
+    covered = results.covered(trial)
+    if metric == _MASS and covered is not None:
+        return mass_curve(covered, points)
+    return curve(trial, metric, points)
 
 
 def _draw(
-    labels: Sequence[str],
+    panels: Mapping[str, Sequence[str]],
     contestants: Sequence[str],
-    draw: Callable[[Axes, str, Count], None],
+    draw: Callable[[Axes, str, str], None],
     clock: str,
     path: Path,
 ) -> None:
-    figure = Figure(figsize=(2 * _WIDTH, len(labels) * _HEIGHT + 0.8), layout="constrained")
-    grid_of_axes = figure.subplots(len(labels), len(_COUNTS), squeeze=False)
-    for row, label in zip(grid_of_axes, labels, strict=True):
-        for axes, (name, count) in zip(row, _COUNTS.items(), strict=True):
-            draw(axes, label, count)
-            _dress(axes, f"{label}: {name}")
+    """Draw a row for each target in `panels`, with a panel for each of its metrics."""
+    wide = max(map(len, panels.values()))
+    figure = Figure(figsize=(wide * _WIDTH, len(panels) * _HEIGHT + 0.8), layout="constrained")
+    grid_of_axes = figure.subplots(len(panels), wide, squeeze=False)
+    for row, (label, metrics) in zip(grid_of_axes, panels.items(), strict=True):
+        for axes, metric in zip(row, metrics, strict=True):
+            draw(axes, label, metric)
+            _dress(axes, f"{label}: {COLUMNS[metric].name}", is_share=metric == _MASS)
     for axes in grid_of_axes[-1]:
         axes.set_xlabel(clock)
     # once for all panels, above them
@@ -101,7 +123,7 @@ def _draw(
     figure.legend(
         handles=handles,
         loc="outside upper center",
-        ncols=len(handles) if len(handles) < 6 else 4,
+        ncols=len(handles) if len(handles) < 6 else 5,
         frameon=False,
     )
     try:
@@ -112,18 +134,13 @@ def _draw(
 
 
 def _band(
-    axes: Axes,
-    contestant: str,
-    points: NDArray[np.float64],
-    trials: list[RawTrial],
-    count: Count,
-    clock: str,
+    axes: Axes, contestant: str, points: NDArray[np.float64], curves: Sequence[NDArray[np.float64]]
 ) -> None:
-    """The mean over trials, and its 95 % bootstrap interval."""
-    curves = np.array([count(trial, points, clock) for trial in trials], np.float64)
-    low, high = bootstrap(curves)
+    """The mean of `curves`, each (p,), and its 95 % bootstrap interval."""
+    values = np.array(curves, np.float64)
+    low, high = bootstrap(values)
     axes.fill_between(points, low, high, color=STYLES.get(contestant, _OTHER).colour, alpha=0.15, linewidth=0)
-    axes.plot(points, curves.mean(axis=0), **_line(contestant))
+    axes.plot(points, values.mean(axis=0), **_line(contestant))
 
 
 def _line(contestant: str) -> dict[str, Any]:
@@ -131,12 +148,14 @@ def _line(contestant: str) -> dict[str, Any]:
     return {"color": style.colour, "linestyle": style.line, "linewidth": style.width}
 
 
-def _dress(axes: Axes, title: str) -> None:
+def _dress(axes: Axes, title: str, is_share: bool) -> None:
     axes.set_title(title, fontsize="medium", loc="left")
-    # contestants differ by orders of magnitude, and some find nothing
-    axes.set_yscale("symlog", linthresh=1, linscale=0.3)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1))
+    if is_share:
+        axes.set_ylim(0, 1)
+    else:  # contestants differ by orders of magnitude, and some find nothing
+        axes.set_yscale("symlog", linthresh=1, linscale=0.3)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1))
     axes.margins(x=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.grid(alpha=0.25, linewidth=0.6)

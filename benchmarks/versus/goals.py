@@ -3,21 +3,18 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from benchmarks.versus.contestants import SLOW_PEERS, contestant_names, episodes_of
-from benchmarks.versus.results import OURS, Contest, Group, Results
+from benchmarks.versus import peers
+from benchmarks.versus.columns import COLUMNS
+from benchmarks.versus.contestants import OURS, SLOW_PEERS, contestant_names, episodes_of
+from benchmarks.versus.results import Comparison, Contest, Group, Results
 from benchmarks.versus.targets import ENTRIES
 
-_AIRCRAFT = ("acasxu", "acasxu-public")
 #: Trials that it takes to tell.
 _SEEDS, _SLOW_PEER_SEEDS = 10, 3
-#: Share of crashes among random inputs below which the default must be above random beyond chance.
-_RARE = 0.05
-_MOST_OVERHEAD = 0.25
-#: Target whose regions must all be found, and in which share of trials.
-_REGIONS_TARGET, _REGIONS_SHARE = "ripple-10", 0.9
-_NAMES = {"findings": "findings", "distinct": "distinct findings"}
+#: The goal that every target has.
+BELOW_NOBODY = "default is significantly below nobody in any column"
+#: Stands for every fuzzer that is not ours.
+_EVERY_PEER = "every peer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +25,83 @@ class Goal:
     what: str
     numbers: str  #: that tell, or why it was not measured
     is_met: bool | None  #: None where it was not measured
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The mean of a metric must reach a number, or stay at or below it where lower is better."""
+
+    metric: str
+    number: float
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """The mean of a metric must be so many times that of others."""
+
+    metric: str
+    factor: float
+    others: tuple[str, ...]
+    is_significant: bool = False  #: p < 0.05 as well
+
+
+WANTED: dict[str, tuple[Level | Multiple, ...]] = {
+    "acasxu": (
+        Level("mass_near", 0.75),
+        Level("mass_far", 0.92),
+        Multiple("findings", 10, ("random",)),
+    ),
+    "acasxu-public": (Level("mass_near", 0.97),),
+    "coopnavi": (
+        Level("lineages", 10),
+        Multiple("behaviours", 3, (_EVERY_PEER,)),
+        Level("first_or_end", 2_500),
+    ),
+    "bipedal": (Multiple("courses", 3, ("random", _EVERY_PEER), is_significant=True),),
+    "lunarlander": (Multiple("behaviours", 5, ("random",)),),
+    "cartpole": (Multiple("behaviours", 5, ("random",)),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """A column in which the default is below a contestant beyond chance."""
+
+    label: str
+    episodes: int
+    contestant: str
+    metric: str
+    ours: float  #: mean
+    theirs: float  #: mean
+    compared: Comparison
+
+    @property
+    def numbers(self) -> str:
+        """For a reader."""
+        means = f"{_number(self.ours)} against {_number(self.theirs)}"
+        return f"{means}, A12 {self.compared.a12:.2f}, p {self.compared.p:.2g}"
+
+
+def shortfalls(results: Results, label: str) -> list[Shortfall]:
+    """All columns of a target in which the default is worse than a contestant, p < 0.05.
+
+    Each contestant is compared once, over the episodes that it had. Nothing is corrected for the number of
+    comparisons: that would speak for the default.
+    """
+    found = []
+    for name in results.contestants:
+        episodes = results.length(label, name)
+        contest = results.contest(label, episodes)
+        ours, theirs = contest.find(OURS), contest.find(name)
+        if name == OURS or ours is None or theirs is None:
+            continue
+        for metric, column in COLUMNS.items():
+            if ours.knows(metric) and theirs.knows(metric):
+                compared = ours.versus(theirs, metric)
+                if compared.is_above if column.is_lower_better else compared.is_below:
+                    means = ours.mean(metric).value, theirs.mean(metric).value
+                    found.append(Shortfall(label, episodes, name, metric, *means, compared))
+    return found
 
 
 def check(results: Results, targets: Collection[str] = (), contestants: Collection[str] = ()) -> list[Goal]:
@@ -41,14 +115,23 @@ def check(results: Results, targets: Collection[str] = (), contestants: Collecti
         if label not in results.labels:
             goals.append(Goal(label, "all goals of this target", "did not run", None))
             continue
-        goals += _beside_random(_Case.of(results, label, "random"))
-        for name in contestant_names():
-            is_wanted = name in {*results.contestants, *contestants} or (label, name) in results.failures
-            if name in SLOW_PEERS and is_wanted:
-                goals += _above_slow_peer(_Case.of(results, label, name), name)
-        goals += _regions(results, label)
-        goals += _overhead(results, label)
+        names = _contestants(results, label, contestants)
+        for one in WANTED.get(label, ()):
+            goals += (
+                [_level(results, label, one)]
+                if isinstance(one, Level)
+                else _multiple(results, label, one, names)
+            )
+        goals.append(_below_nobody(results, label, names))
     return goals
+
+
+def _contestants(results: Results, label: str, asked: Collection[str]) -> list[str]:
+    """All that took part, should have, or could not, without the default."""
+    failed = {name for where, name in results.failures if where == label}
+    wanted = {*results.contestants, *asked, *failed}
+    known = [name for name in contestant_names() if name in wanted]
+    return [name for name in dict.fromkeys([*known, *sorted(wanted)]) if name != OURS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +149,17 @@ class _Case:
         episodes = results.length(label, contestant) or results.contests(label)[0].episodes
         return cls(results, results.contest(label, episodes))
 
-    def goal(self, what: str, names: tuple[str, ...], measure: Callable[..., tuple[str, bool]]) -> Goal:
+    def goal(
+        self, what: str, metric: str, names: tuple[str, ...], measure: Callable[..., tuple[str, bool]]
+    ) -> Goal:
         """The goal that `measure` decides from the groups of the contestants called `names`."""
         label = self.contest.label
-        reasons = list(filter(None, (self._reason(name) for name in names)))
+        reasons = list(filter(None, (self.reason(name, metric) for name in names)))
         if reasons:
             return Goal(label, what, "; ".join(reasons), None)
         return Goal(label, what, *measure(*(self.contest.find(name) for name in names)))
 
-    def _reason(self, name: str) -> str:
+    def reason(self, name: str, metric: str = "findings") -> str:
         """Why a contestant cannot be measured; empty if it can."""
         label, episodes = self.contest.label, self.contest.episodes
         length, group = self.results.length(label, name), self.contest.find(name)
@@ -87,85 +172,69 @@ class _Case:
             return f"{name}: {len(group.metrics)} of {needed} seeds"
         if group.broken_off:
             return f"{name} broke off in {len(group.broken_off)} of {len(group.metrics)} trials"
+        if not group.knows(metric):
+            return f"{name}: {COLUMNS[metric].head} not known"
         return ""
 
 
-def _beside_random(case: _Case) -> Iterator[Goal]:
-    if case.contest.label in _AIRCRAFT:
-        yield _at_least(case, "random", "distinct", 4)
-        yield _at_least(case, "random", "findings", 10)
-        return
-    random = case.contest.find("random")
-    is_rare = random is not None and _crash_share(random) < _RARE
-    for metric, name in _NAMES.items():
-        if is_rare:
-            what = f"default has more {name} than random (A12 > 0.5, p < 0.05)"
-        else:
-            what = f"default has no fewer {name} than random (A12 >= 0.5)"
-
-        def measure(ours: Group, theirs: Group, metric: str = metric) -> tuple[str, bool]:
-            compared = ours.versus(theirs, metric)
-            return _means(ours, theirs, metric), compared.is_above if is_rare else compared.a12 >= 0.5
-
-        yield case.goal(what, (OURS, "random"), measure)
-
-
-def _above_slow_peer(case: _Case, peer: str) -> Iterator[Goal]:
-    if case.contest.label in _AIRCRAFT:
-        yield _at_least(case, peer, "distinct", 10)
-        return
-    for metric, name in _NAMES.items():
-
-        def measure(ours: Group, theirs: Group, metric: str = metric) -> tuple[str, bool]:
-            return _means(ours, theirs, metric), ours.versus(theirs, metric).a12 > 0.5
-
-        yield case.goal(f"default has more {name} than {peer} (A12 > 0.5)", (OURS, peer), measure)
-
-
-def _at_least(case: _Case, other: str, metric: str, factor: float) -> Goal:
-    def measure(ours: Group, theirs: Group) -> tuple[str, bool]:
-        mine, its = ours.mean(metric).value, theirs.mean(metric).value
-        times = f": {mine / its:,.1f} times" if its else ""
-        return f"{mine:,.1f} against {its:,.1f}{times}", mine > 0 and mine >= factor * its
-
-    what = f"default has at least {factor} times the {_NAMES[metric]} of {other}"
-    return case.goal(f"{what} at {case.contest.episodes:,} episodes", (OURS, other), measure)
-
-
-def _regions(results: Results, label: str) -> Iterator[Goal]:
-    if label != _REGIONS_TARGET:
-        return
-    case = _Case.of(results, label, OURS)
-    known = case.contest.known_regions
+def _level(results: Results, label: str, wanted: Level) -> Goal:
+    case, column = _Case.of(results, label, OURS), COLUMNS[wanted.metric]
 
     def measure(ours: Group) -> tuple[str, bool]:
-        complete, count = int((ours.values("regions") == known).sum()), len(ours.metrics)
-        return f"{complete} of {count}", complete >= _REGIONS_SHARE * count
+        mean = ours.mean(wanted.metric)
+        is_met = mean.value <= wanted.number if column.is_lower_better else mean.value >= wanted.number
+        return f"{_number(mean.value)} ({_number(mean.low)}-{_number(mean.high)})", is_met
 
-    yield case.goal(f"default finds all {known} regions in {_REGIONS_SHARE:.0%} of trials", (OURS,), measure)
-
-
-def _overhead(results: Results, label: str) -> Iterator[Goal]:
-    if label not in _AIRCRAFT:
-        return
-    # longer trials count as a whole: the time of a part was not measured
-    episodes = max(ENTRIES[label].episodes, results.length(label, OURS))
-
-    def measure(ours: Group) -> tuple[str, bool]:
-        # the first trial of a process compiles, which is no part of the search
-        share = float(np.median(ours.values("overhead")))
-        return f"{share:.1%}, the median of trials", share <= _MOST_OVERHEAD
-
-    what = f"default spends at most {_MOST_OVERHEAD:.0%} of wall time on the search and the store"
-    yield _Case(results, results.contest(label, episodes)).goal(what, (OURS,), measure)
+    bound = "at most" if column.is_lower_better else "at least"
+    what = f"default: {column.name} {bound} {_number(wanted.number)} at {case.contest.episodes:,} episodes"
+    return case.goal(what, wanted.metric, (OURS,), measure)
 
 
-def _crash_share(random: Group) -> float:
-    """Share of random inputs that crash; each finding costs a second run, which is no new input."""
-    findings = random.mean("findings").value
-    return findings / max(random.metrics[0].episodes - findings, 1)
+def _multiple(results: Results, label: str, wanted: Multiple, names: list[str]) -> Iterator[Goal]:
+    every = [name for name in names if name in peers.PEERS]
+    others = [name for one in wanted.others for name in (every if one == _EVERY_PEER else [one])]
+    for other in others:
+
+        def measure(ours: Group, theirs: Group) -> tuple[str, bool]:
+            mine, its = (group.mean(wanted.metric).value for group in (ours, theirs))
+            compared = ours.versus(theirs, wanted.metric)
+            times = f": {mine / its:,.1f} times" if its else ""
+            is_met = mine > 0 and mine >= wanted.factor * its
+            if wanted.is_significant:
+                return (
+                    f"{_number(mine)} against {_number(its)}{times}, p {compared.p:.2g}",
+                    is_met and compared.is_above,
+                )
+            return f"{_number(mine)} against {_number(its)}{times}", is_met
+
+        case = _Case.of(results, label, other)
+        what = f"default has at least {wanted.factor:g} times the {COLUMNS[wanted.metric].name} of {other}"
+        tail = ", p < 0.05" if wanted.is_significant else ""
+        yield case.goal(
+            f"{what} at {case.contest.episodes:,} episodes{tail}", wanted.metric, (OURS, other), measure
+        )
 
 
-def _means(ours: Group, theirs: Group, metric: str) -> str:
-    mine, its, compared = ours.mean(metric).value, theirs.mean(metric).value, ours.versus(theirs, metric)
-    return f"{mine:,.1f} against {its:,.1f}, A12 {compared.a12:.2f}, p {compared.p:.2g}"
+def _below_nobody(results: Results, label: str, names: list[str]) -> Goal:
+    what, found = BELOW_NOBODY, shortfalls(results, label)
+    if found:
+        columns = [f"{COLUMNS[one.metric].head} of {one.contestant} ({one.numbers})" for one in found]
+        return Goal(label, what, f"below in {len(found)}: {'; '.join(columns)}", False)
+    reasons = _reasons(results, label, names)
+    if reasons or not names:
+        return Goal(label, what, "; ".join(reasons) or "nobody else did run", None)
+    return Goal(label, what, f"{len(names)} contestants in up to {len(COLUMNS)} columns", True)
+
+
+def _reasons(results: Results, label: str, names: list[str]) -> list[str]:
+    """Why the default cannot be compared with all contestants called `names`; empty if it can."""
+    absent = [name for name in names if not results.length(label, name)]
+    reasons = [f"not run: {', '.join(absent)}"] if absent else []
+    for name in (one for one in names if one not in absent):
+        case = _Case.of(results, label, name)
+        reasons += filter(None, (case.reason(OURS), case.reason(name)))
+    return list(dict.fromkeys(reasons))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

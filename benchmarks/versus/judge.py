@@ -1,14 +1,17 @@
 """Runs every claim of a contestant again, outside of the budget, before it counts."""
 
+import hashlib
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.versus.courses import CourseWatch
 from benchmarks.versus.diversity import BehaviourScale
 from benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import TargetCodeError
+from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Runner, Target
 
 
@@ -29,6 +32,8 @@ class Judged:
 
     verdicts: NDArray[np.int8]  #: (f,) values of Verdict
     behaviours: NDArray[np.float64]  #: (f, k) in standard deviations of random episodes, NaN for no finding
+    outcomes: NDArray[np.uint64]  #: (f,) hash of the episode up to its crash, 0 for no finding
+    courses: NDArray[np.uint64]  #: (f,) hash of the ground up to the fall, 0 where there is none
 
     @property
     def found(self) -> NDArray[np.bool_]:
@@ -49,14 +54,20 @@ class Judge:
         self._check(trial)
         verdicts = self._cheap_verdicts(trial, episodes)
         behaviours = np.full((len(verdicts), self._scale.size), np.nan)
+        outcomes, courses = np.zeros((2, len(verdicts)), np.uint64)
         rows = np.flatnonzero(verdicts == Verdict.FINDING)
         step = self._target.batch_size
         for part in (rows[start : start + step] for start in range(0, len(rows), step)):
-            executions = self._run(trial.inputs[part], trial.seeds[part])
+            watch = CourseWatch.of(self._target, len(part))
+            executions = self._run(trial.inputs[part], trial.seeds[part], watch)
             verdicts[part[~executions.crashed]] = Verdict.NOT_REPRODUCED
             behaviours[part] = self._scale(executions)
-        behaviours[verdicts != Verdict.FINDING] = np.nan
-        return Judged(verdicts, behaviours)
+            outcomes[part] = outcomes_of(executions)
+            if watch is not None:
+                courses[part] = watch.courses(trial.inputs[part], trial.seeds[part])
+        is_refused = verdicts != Verdict.FINDING
+        behaviours[is_refused], outcomes[is_refused], courses[is_refused] = np.nan, 0, 0
+        return Judged(verdicts, behaviours, outcomes, courses)
 
     def _cheap_verdicts(self, trial: Trial, episodes: int) -> NDArray[np.int8]:
         """(f,) verdicts that need no episode; FINDING where one must tell."""
@@ -86,3 +97,17 @@ class Judge:
             raise TargetCodeError(
                 f"claims about {self._target.name} are not in the order of discovery", "sort them by number"
             )
+
+
+def outcomes_of(executions: Executions) -> NDArray[np.uint64]:
+    """(n,) a hash of each episode up to its crash: kind, step and all states, to the last bit."""
+    verdicts = executions.verdicts
+    hashes = np.zeros(len(executions), np.uint64)
+    for row in np.flatnonzero(executions.crashed).tolist():
+        kind, step = int(verdicts.kinds[row]), int(verdicts.steps[row])
+        # what follows the crash plays no part in it
+        states = np.ascontiguousarray(executions.states[row, : step + 1])
+        digest = hashlib.blake2b(f"{kind} {step}".encode(), digest_size=8)
+        digest.update(states.tobytes())
+        hashes[row] = int.from_bytes(digest.digest(), "little")
+    return hashes

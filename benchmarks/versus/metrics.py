@@ -1,28 +1,52 @@
 """Numbers of one trial, counted from its raw file."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.versus.diversity import RADII
 from benchmarks.versus.judge import Verdict
 from benchmarks.versus.raw import RawTrial
+from benchmarks.versus.reference import ReferenceSet
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """When a trial came near each of the m random crashes of a reference set; `reference.NEVER` if not."""
+
+    near: NDArray[np.int64]  #: (m,) episodes until a finding was within `Radii.near`
+    far: NDArray[np.int64]  #: (m,) the same within `Radii.far`
+
+    @classmethod
+    def of(cls, trial: RawTrial, reference: ReferenceSet) -> "Covered":
+        """What the findings of `trial` cover of `reference`."""
+        found = trial.verdicts == Verdict.FINDING
+        unit, numbers = trial.unit[found], trial.numbers[found]
+        return cls(*(reference.first_covered(unit, numbers, radius) for radius in (RADII.near, RADII.far)))
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What a trial gave within its first `episodes`."""
+    """What a trial gave within its first `episodes`; None where nobody knows."""
 
     episodes: int
     episodes_run: int  #: of these; fewer where the contestant broke off by itself
+    mass_near: float | None  #: share of random crashes within `Radii.near` of a finding
+    mass_far: float | None  #: the same within `Radii.far`
     findings: int  #: valid, solvable, and they crash again
-    distinct: int  #: of these, apart from all earlier ones by `diversity.RADII.distinct`
-    apart: int  #: the same, far apart
+    distinct: int  #: of these, as campaigns count
+    packed_close: int  #: of these, apart from all earlier ones by `Radii.close`
+    packed_near: int  #: the same by `Radii.near`
+    packed_far: int  #: the same by `Radii.far`
     behaviours: int  #: of these, that behave differently from all earlier ones
-    first: int | None  #: episodes when the first finding was made
-    area: float  #: distinct findings on average over all episodes
+    outcomes: int  #: different episodes up to the crash, to the last bit
+    courses: int | None  #: that differ in terrain, or in obstacles reached before the fall
+    lineages: int | None  #: random draws that the findings descend from
     regions: int | None  #: crash regions with a finding, where the target's are known
+    first: int | None  #: the episode of the first finding
     invalid: int  #: claims by what was wrong with them
     unsolvable: int
     not_reproduced: int
@@ -49,23 +73,28 @@ class Metrics:
         return self.episodes if self.first is None else self.first
 
 
-def measure(trial: RawTrial, episodes: int | None = None) -> Metrics:
-    """Count what `trial` gave, or what its first `episodes` did."""
+def measure(trial: RawTrial, episodes: int | None = None, covered: Covered | None = None) -> Metrics:
+    """Count what `trial` gave, or what its first `episodes` did; `covered` is all that it came near to."""
     limit = trial.task.episodes if episodes is None else episodes
     within = trial.numbers <= limit
     found = within & (trial.verdicts == Verdict.FINDING)
-    distinct = within & trial.distinct
     is_whole = limit >= trial.task.episodes
     return Metrics(
         episodes=limit,
         episodes_run=min(trial.episodes, limit),
+        mass_near=None if covered is None else float((covered.near <= limit).mean()),
+        mass_far=None if covered is None else float((covered.far <= limit).mean()),
         findings=int(found.sum()),
-        distinct=int(distinct.sum()),
-        apart=int((within & trial.apart).sum()),
+        distinct=int((within & trial.distinct).sum()),
+        packed_close=int((within & trial.close).sum()),
+        packed_near=int((within & trial.near).sum()),
+        packed_far=int((within & trial.far).sum()),
         behaviours=int((within & trial.behaviour).sum()),
+        outcomes=_different(trial.outcomes[found]),
+        courses=_different(trial.courses[found]) if trial.has_courses else None,
+        lineages=_different(trial.roots[found]) if trial.has_roots else None,
+        regions=_different(trial.regions[found]) if trial.known_regions else None,
         first=int(trial.numbers[found][0]) if found.any() else None,
-        area=float((limit - trial.numbers[distinct] + 1).sum() / limit),
-        regions=len(np.unique(trial.regions[found])) if trial.known_regions else None,
         invalid=_count(trial, within, Verdict.INVALID),
         unsolvable=_count(trial, within, Verdict.UNSOLVABLE),
         not_reproduced=_count(trial, within, Verdict.NOT_REPRODUCED),
@@ -77,18 +106,48 @@ def measure(trial: RawTrial, episodes: int | None = None) -> Metrics:
     )
 
 
-def findings_over(trial: RawTrial, points: NDArray[np.float64], clock: str = "numbers") -> NDArray[np.int64]:
-    """(p,) findings at `points` (p,) of a `clock`: "numbers" of episodes, or "cpu_times" in seconds."""
-    return _counted(getattr(trial, clock)[trial.verdicts == Verdict.FINDING], points)
+#: Gives the (c,) moments of a trial at which a curve steps up by one, of a clock.
+Steps = Callable[[RawTrial, str], NDArray[np.float64]]
 
 
-def distinct_over(trial: RawTrial, points: NDArray[np.float64], clock: str = "numbers") -> NDArray[np.int64]:
-    """(p,) distinct findings at `points` (p,) of a `clock`."""
-    return _counted(getattr(trial, clock)[trial.distinct], points)
+def _steps(flag: str) -> Steps:
+    return lambda trial, clock: np.asarray(getattr(trial, clock)[getattr(trial, flag)], np.float64)
 
 
-def _counted(moments: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.int64]:
-    return np.searchsorted(np.sort(moments), points, side="right")
+def _finding_steps(trial: RawTrial, clock: str) -> NDArray[np.float64]:
+    return np.asarray(getattr(trial, clock)[trial.verdicts == Verdict.FINDING], np.float64)
+
+
+#: What curves count. A clock is "numbers" of episodes, or "cpu_times" in seconds.
+CURVES: Mapping[str, Steps] = {
+    "findings": _finding_steps,
+    "distinct": _steps("distinct"),
+    "packed_close": _steps("close"),
+    "packed_near": _steps("near"),
+    "behaviours": _steps("behaviour"),
+}
+
+
+def curve(
+    trial: RawTrial, name: str, points: NDArray[np.float64], clock: str = "numbers"
+) -> NDArray[np.float64]:
+    """(p,) one of CURVES at `points` (p,) of a `clock`."""
+    return _counted(CURVES[name](trial, clock), points)
+
+
+def mass_curve(covered: Covered, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(p,) share of random crashes within `Radii.near` of a finding, at `points` (p,) of episodes."""
+    return _counted(covered.near, points) / len(covered.near)
+
+
+def _counted(
+    moments: NDArray[np.float64] | NDArray[np.int64], points: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return np.searchsorted(np.sort(moments), points, side="right").astype(np.float64)
+
+
+def _different(values: NDArray[np.uint64] | NDArray[np.int64]) -> int:
+    return len(np.unique(values))
 
 
 def _count(trial: RawTrial, within: NDArray[np.bool_], verdict: Verdict) -> int:

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
-from benchmarks.versus import tables
-from benchmarks.versus.contestants import OWN
+from benchmarks.versus import columns, tables
+from benchmarks.versus.contestants import contestant_names, is_own
 from benchmarks.versus.diversity import RADII
-from benchmarks.versus.goals import Goal
+from benchmarks.versus.goals import BELOW_NOBODY, Goal, shortfalls
 from benchmarks.versus.results import Contest, Group, Results
+from benchmarks.versus.targets import ENTRIES
 from policyfuzz.core.errors import CampaignError
+from policyfuzz.search.portfolio import DISTINCT_RADIUS
 
 #: Files that a page links to.
 BESIDE = ("episodes.png", "time.png", "trials.csv")
@@ -23,14 +25,18 @@ def beside(page: Path, name: str) -> Path:
 def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str = "") -> None:
     """Write the page; `report` puts the files that it links to beside it."""
     over_episodes, over_time, numbers = (beside(page, name).name for name in BESIDE)
-    introduction = resources.files(__package__).joinpath("page_introduction.md").read_text(encoding="utf-8")
     sections = [
-        introduction.format(**RADII.describe()).strip(),
+        _text("page_introduction.md"),
+        "## Where `default` falls short\n\n" + _falls_short(results, goals),
+        "## Failure mass\n\n" + _failure_mass(results),
+        "## How the lead depends on what is counted\n\n" + _lead(results),
+        "## What must hold\n\n" + _goals(goals),
+        "## Missing rows\n\n" + _missing(results),
+        "## How it is measured\n\n" + _text("page_method.md"),
         _bullets(_circumstances(results)),
         f"All numbers of every trial: [{numbers}]({numbers}).",
-        "## What must hold\n\n" + _goals(goals),
         "## Curves\n\nMeans over trials with 95 % bootstrap bands.",
-        f"![Findings and distinct findings over episodes]({over_episodes})",
+        f"![What was found over episodes]({over_episodes})",
         *(_target(results, label) for label in results.labels),
         _freshness(results, over_time),
         *([f"## Notes\n\n{notes.strip()}"] if notes.strip() else []),
@@ -42,6 +48,83 @@ def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str =
         raise CampaignError(f"cannot write {page}: {error.strerror or error}") from error
 
 
+def _text(name: str) -> str:
+    """A part of the page that is written by hand, with the radii filled in."""
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
+    return text.format(**RADII.describe(), distinct=DISTINCT_RADIUS)
+
+
+def _falls_short(results: Results, goals: Sequence[Goal]) -> str:
+    """Columns in which somebody is better, and goals that are missed: what a reader must see first."""
+    rows = [
+        [
+            one.label,
+            f"{one.episodes:,}",
+            columns.COLUMNS[one.metric].name,
+            f"`{one.contestant}`",
+            one.numbers,
+        ]
+        for label in results.labels
+        for one in shortfalls(results, label)
+    ]
+    missed = [goal for goal in goals if goal.is_met is False]
+    unmeasured = sum(goal.is_met is None for goal in goals)
+    told = [goal for goal in goals if goal.what == BELOW_NOBODY]
+    parts = [
+        "In no column that was measured is `default` below a contestant beyond chance (p < 0.05). All"
+        f" contestants, with enough trials to tell, were there on {sum(goal.is_met is True for goal in told)}"
+        f" of {len(ENTRIES)} targets."
+    ]
+    if rows:
+        parts = [
+            f"In {len(rows)} columns `default` is below a contestant beyond chance (p < 0.05):",
+            _table(["target", "episodes", "column", "below", "numbers"], rows),
+        ]
+    parts.append(
+        f"Of {len(goals)} goals {len(missed)} are missed and {unmeasured} are not measured,"
+        " see [what must hold](#what-must-hold)."
+    )
+    return "\n\n".join(parts)
+
+
+def _failure_mass(results: Results) -> str:
+    """The headline: who covers how much of what random testing would ever find."""
+    if not results.references:
+        return "Not measured: no target of this run has a reference set."
+    heads, rows = tables.masses(results)
+    sets = "; ".join(
+        f"{label}: {len(one):,} random crashes, {1000 * len(one) / one.episodes:.3g} of 1,000 valid draws"
+        for label, one in sorted(results.references.items())
+    )
+    parts = [
+        "Share of independent random crashes, drawn with seeds that no contestant uses, that lie within"
+        f" {RADII.near} and {RADII.far} of a finding in the unit cube of inputs.",
+        _table(heads, rows),
+        f"Reference sets: {sets}. Other targets have none: their random inputs crash too rarely or too"
+        " slowly, or have so many dimensions that no two random crashes are that near to each other.",
+    ]
+    return "\n\n".join(parts)
+
+
+def _lead(results: Results) -> str:
+    """The same lead by every count: it falls as copies of known crashes count for less."""
+    heads, rows = tables.lead(results)
+    if not rows:
+        return "Not measured."
+    text = "Means of `default` over those of `random`, and of a naive baseline that varies known crashes:"
+    return f"{text}\n\n{_table(heads, rows)}"
+
+
+def _missing(results: Results) -> str:
+    """All rows that a whole bench would have and this one does not."""
+    lines = [f"{label}: all" for label in ENTRIES if label not in results.labels]
+    for label in results.labels:
+        missing = [name for name in contestant_names() if not results.of(label, name)]
+        if missing:
+            lines.append(f"{label}: {', '.join(f'`{name}`' for name in missing)}")
+    return _bullets(lines) if lines else "None."
+
+
 def _circumstances(results: Results) -> Iterator[str]:
     """How the results came about, one line each: commands, machine, versions, seeds."""
     abouts = [trial.about for trial in results.trials]
@@ -49,7 +132,7 @@ def _circumstances(results: Results) -> Iterator[str]:
         {f"{name} {version}" for about in abouts for name, version in about["versions"].items()}
     )
     dates = sorted(about["date"][:10] for about in abouts)
-    codes = {trial.about["code"] for trial in results.trials if trial.task.contestant in OWN}
+    codes = {trial.about["code"] for trial in results.trials if is_own(trial.task.contestant)}
     commands = dict.fromkeys(about["command"] for about in abouts if "command" in about)
     yield from (f"command: `{command}`" for command in commands)
     yield f"machine: {'; '.join(sorted({about['machine'] for about in abouts}))}"
@@ -111,10 +194,13 @@ def _shorter(results: Results, contest: Contest) -> str:
 
 
 def _contest(contest: Contest) -> str:
-    heads, rows = tables.table(contest, {**tables.COUNTS, **tables.COSTS}, is_compared=True)
-    return _table(
-        heads,
-        ([f"{cell.main} ({cell.detail})" if cell.detail else cell.main for cell in row] for row in rows),
+    costs = {head: metric for metric, head in columns.COSTS.items()}
+    parts = (
+        tables.table(contest, columns.heads(columns.LEADING), is_compared=True),
+        tables.table(contest, columns.heads(columns.FURTHER) | costs, is_compared=False),
+    )
+    return "\n\n".join(
+        _table(heads, ([tables.shown(cell) for cell in row] for row in rows)) for heads, rows in parts
     )
 
 
@@ -143,7 +229,7 @@ def _freshness(results: Results, picture: str) -> str:
     if rows:
         heads = ["target", "mean of", "`mdpfuzz`", "`reward`", "A12", "p", "with freshness"]
         parts += [_table(heads, rows), "Over processor time, of which freshness takes its share:"]
-        parts.append(f"![Findings and distinct findings over time]({picture})")
+        parts.append(f"![What was found over time]({picture})")
     else:
         parts.append("Not measured.")
     return "\n\n".join(parts)

@@ -22,17 +22,23 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import CampaignError
 
 #: Of the files; a change of their content or meaning makes a new one.
-FORMAT = 1
+FORMAT = 2
 _ARRAYS = (
     "numbers",
     "times",
     "inputs",
+    "unit",
     "seeds",
     "verdicts",
     "behaviours",
     "regions",
+    "outcomes",
+    "courses",
+    "roots",
     "distinct",
-    "apart",
+    "close",
+    "near",
+    "far",
     "behaviour",
 )
 
@@ -52,6 +58,12 @@ class Task:
     seed: int
     episodes: int
     policy_sha256: str = ""  #: of its content
+    rules: str = ""  #: fingerprint of what counts as a finding, see `rules`
+
+    @property
+    def judged_by(self) -> tuple[str, str, str]:
+        """What must be equal for results to be compared: target, policy and rules."""
+        return self.target, self.policy_sha256, self.rules
 
     def file(self, folder: Path) -> Path:
         """Where its result lies."""
@@ -74,14 +86,22 @@ class RawTrial:
     numbers: NDArray[np.int64]  #: (f,) episodes when each claim was made
     times: NDArray[np.float64]  #: (f,) seconds when each claim was made; NaN if unknown
     inputs: NDArray[np.float64]  #: (f, d)
+    unit: NDArray[np.float64]  #: (f, d) inputs in the unit cube, NaN for no finding
     seeds: NDArray[np.uint64]  #: (f,) case seeds
     verdicts: NDArray[np.int8]  #: (f,) values of `judge.Verdict`
     behaviours: NDArray[np.float32]  #: (f, k), NaN for no finding
     regions: NDArray[np.int64]  #: (f,) crash region where the target's are known, or -1
+    outcomes: NDArray[np.uint64]  #: (f,) hash of the episode up to its crash, 0 for no finding
+    courses: NDArray[np.uint64]  #: (f,) hash of the ground up to the fall, 0 for no finding
+    roots: NDArray[np.int64]  #: (f,) random draw that each claim descends from
     distinct: NDArray[np.bool_]  #: (f,) see `diversity.Novelty`
-    apart: NDArray[np.bool_]  #: (f,)
+    close: NDArray[np.bool_]  #: (f,)
+    near: NDArray[np.bool_]  #: (f,)
+    far: NDArray[np.bool_]  #: (f,)
     behaviour: NDArray[np.bool_]  #: (f,)
     known_regions: int = 0  #: of the target, 0 where they are not known
+    has_courses: bool = False  #: False where the target has none, and `courses` says nothing
+    has_roots: bool = False  #: False where the contestant knows none, and `roots` says nothing
     about: dict[str, Any] = field(default_factory=dict)  #: machine, versions, date, radii
 
     @property
@@ -97,13 +117,15 @@ class RawTrial:
         path = self.task.file(folder)
         facts = {
             "format": FORMAT,
-            "task": _stored(self.task),
+            "task": asdict(self.task),
             "episodes": self.episodes,
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
             "simulated_seconds": self.simulated_seconds,
             "known_regions": self.known_regions,
-            "about": self.about | {"policy_sha256": self.task.policy_sha256},
+            "has_courses": self.has_courses,
+            "has_roots": self.has_roots,
+            "about": self.about,
         }
         arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -122,14 +144,23 @@ def load(path: Path) -> RawTrial:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             facts = json.loads(str(archive["facts"]))
-            if facts.pop("format") != FORMAT:
-                raise ValueError("another version of policyfuzz has written it")
-            task = Task(**facts.pop("task"), policy_sha256=facts["about"]["policy_sha256"])
+            _check_format(path, facts.pop("format"))
+            task = Task(**facts.pop("task"))
             return RawTrial(task=task, **facts, **{name: archive[name] for name in _ARRAYS})
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise CampaignError(
             f"{path} holds no trial of the bench: {error}", "delete it, and run the bench again"
         ) from error
+
+
+def _check_format(path: Path, written: object) -> None:
+    """Refuse a file of another format: its numbers mean something else."""
+    if written != FORMAT:
+        raise CampaignError(
+            f"{path} has format {written} of the bench, this version writes format {FORMAT};"
+            " trials of both cannot be compared",
+            "keep the old folder as it is, and give another one with -o",
+        )
 
 
 def load_all(folder: Path) -> Iterator[RawTrial]:
@@ -157,7 +188,7 @@ def note_failure(task: Task, folder: Path, message: str) -> None:
     """Write down why `task` has no result."""
     path = task.failure_file(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"task": _stored(task), "message": message}), encoding="utf-8")
+    path.write_text(json.dumps({"task": asdict(task), "message": message}), encoding="utf-8")
 
 
 def failures(folder: Path) -> dict[tuple[str, str], str]:
@@ -192,11 +223,6 @@ def code_digest() -> str:
         for file in _sources(resources.files("policyfuzz").joinpath(folder)):
             digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def _stored(task: Task) -> dict[str, Any]:
-    """A task as plain data, without the hash, which stands among the facts about the trial."""
-    return {name: value for name, value in asdict(task).items() if name != "policy_sha256"}
 
 
 def _differences(stored: Task, wanted: Task) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from benchmarks.versus import figures
+from benchmarks.versus import figures, reference
 from benchmarks.versus.contestants import contestant_names
 from benchmarks.versus.goals import Goal, check
-from benchmarks.versus.metrics import Metrics, distinct_over, findings_over, measure
+from benchmarks.versus.metrics import CURVES, Metrics, curve, mass_curve, measure
 from benchmarks.versus.page import BESIDE, beside, write_page
 from benchmarks.versus.results import Results
 from benchmarks.versus.tables import PAIR
@@ -32,13 +32,15 @@ def write_report(
     notes: Path | None,
     targets: Collection[str] = (),
     contestants: Collection[str] = (),
+    references: Path = reference.FOLDER,
 ) -> Report:
     """Write pictures and CSV files into the folder `out`, whose raw files they are made from, and the `page`.
 
     Goals about `targets` and `contestants` are listed even if these did not run; a page lists all goals.
+    Failure mass is measured by the reference sets in the folder of `references`.
     A page gets copies of what it shows beside it, so that it can go where the folder does not.
     """
-    results = Results.load(out / "raw")
+    results = Results.load(out / "raw", references)
     if page is not None:
         targets, contestants = list(ENTRIES), contestant_names()
     report = Report(results, check(results, targets, contestants))
@@ -71,8 +73,8 @@ def _write_trials(results: Results, path: Path) -> None:
 
 
 def _write_curves(results: Results, path: Path) -> None:
-    """Write findings and distinct findings of every trial over its episodes."""
-    heads = ["target", "contestant", "seed", "episodes", "findings", "distinct"]
+    """Write what is drawn, of every trial over its episodes."""
+    heads = ["target", "contestant", "seed", "episodes", *CURVES, "mass_near"]
     _write_rows(path, heads, _curve_rows(results))
 
 
@@ -93,7 +95,7 @@ def _trial_rows(results: Results, names: list[str]) -> Iterable[list[Any]]:
         task = trial.task
         contests = [one for one in results.contests(task.label) if one.find(task.contestant)]
         for episodes in sorted(contest.episodes for contest in contests):
-            metrics = measure(trial, episodes)
+            metrics = measure(trial, episodes, results.covered(trial))
             values = [getattr(metrics, name) for name in names]
             yield [task.label, task.contestant, task.seed, *("" if one is None else one for one in values)]
 
@@ -102,6 +104,8 @@ def _curve_rows(results: Results) -> Iterable[list[Any]]:
     for trial in results.trials:
         task = trial.task
         points = figures.grid(task.episodes)
-        counts = findings_over(trial, points).tolist(), distinct_over(trial, points).tolist()
-        for episodes, findings, distinct in zip(points.astype(int).tolist(), *counts, strict=True):
-            yield [task.label, task.contestant, task.seed, episodes, findings, distinct]
+        curves = [curve(trial, name, points).astype(int).tolist() for name in CURVES]
+        covered = results.covered(trial)
+        mass = [""] * len(points) if covered is None else mass_curve(covered, points).tolist()
+        for episodes, *values in zip(points.astype(int).tolist(), *curves, mass, strict=True):
+            yield [task.label, task.contestant, task.seed, episodes, *values]

@@ -1,6 +1,7 @@
 """All trials of a bench, ordered and compared."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -9,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from benchmarks.versus import raw
-from benchmarks.versus.contestants import OWN, contestant_names
-from benchmarks.versus.metrics import Metrics, measure
+from benchmarks.versus import raw, reference
+from benchmarks.versus.contestants import contestant_names, is_own
+from benchmarks.versus.metrics import Covered, Metrics, measure
 from benchmarks.versus.raw import RawTrial
+from benchmarks.versus.reference import ReferenceSet
 from benchmarks.versus.targets import ENTRIES
 from policyfuzz.core.errors import CampaignError
 
-#: The contestant that all others are compared with.
-OURS = "default"
 #: Resamples of a bootstrap, and the seed of their draws: the same numbers give the same interval.
 _RESAMPLES, _SEED = 10_000, 7
 #: Two-sided, in per cent.
@@ -71,8 +71,13 @@ class Group:
         return [one for one in self.metrics if one.is_broken_off]
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """(n,) one metric of every trial."""
-        return np.array([getattr(one, name) for one in self.metrics], np.float64)
+        """(n,) one metric of every trial, NaN where nobody knows it."""
+        values = (getattr(one, name) for one in self.metrics)
+        return np.array([math.nan if value is None else value for value in values], np.float64)
+
+    def knows(self, name: str) -> bool:
+        """True if the metric is known of every trial."""
+        return bool(self.metrics) and not np.isnan(self.values(name)).any()
 
     def mean(self, name: str) -> Mean:
         """The mean of one metric."""
@@ -105,20 +110,50 @@ class Results:
     """Trials by target and contestant."""
 
     def __init__(
-        self, trials: Iterable[RawTrial], failures: dict[tuple[str, str], str] | None = None
+        self,
+        trials: Iterable[RawTrial],
+        failures: dict[tuple[str, str], str] | None = None,
+        references: Mapping[str, ReferenceSet] | None = None,
     ) -> None:
         self.trials = sorted(trials, key=_place)
         self.failures = failures or {}  #: why trials are missing, by target and contestant
+        self.references = references or {}  #: random crashes by target, where there are any
+        self._check()
+        self._covered = {
+            trial.task: Covered.of(trial, self.references[trial.task.label])
+            for trial in self.trials
+            if trial.task.label in self.references
+        }
 
     @classmethod
-    def load(cls, folder: Path) -> "Results":
-        """What lies in a folder of raw files."""
-        results = cls(raw.load_all(folder), raw.failures(folder))
-        if not results.trials:
+    def load(cls, folder: Path, references: Path = reference.FOLDER) -> "Results":
+        """What lies in a folder of raw files, with the sets in the folder of `references`."""
+        trials = list(raw.load_all(folder))
+        if not trials:
             raise CampaignError(
                 f"no raw files in {folder}", "run the bench first, or give its folder with -o"
             )
-        return results
+        known = {label: reference.find(label, references) for label in {one.task.label for one in trials}}
+        sets = {label: one for label, one in known.items() if one is not None}
+        return cls(trials, raw.failures(folder), sets)
+
+    def _check(self) -> None:
+        """Refuse trials of a target that were judged by different rules, or by others than its reference."""
+        first: dict[str, raw.Task] = {}
+        for task in (trial.task for trial in self.trials):
+            if (other := first.setdefault(task.label, task)).judged_by != task.judged_by:
+                raise CampaignError(
+                    f"trials of {other.contestant} and {task.contestant} on {task.label} were judged by"
+                    " different rules",
+                    "delete those of the older rules, and run the bench again",
+                )
+        for label, task in first.items():
+            if label in self.references:
+                self.references[label].check(task)
+
+    def covered(self, trial: RawTrial) -> Covered | None:
+        """When `trial` came near the random crashes of its target; None where there is no reference set."""
+        return self._covered.get(trial.task)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -164,12 +199,15 @@ class Results:
         Longer trials of our strategies count up to there; a peer plans for the episodes that it is given.
         """
         groups = tuple(
-            Group(name, tuple(measure(trial, episodes) for trial in self.of(label, name)))
+            Group(name, tuple(self._measure(trial, episodes) for trial in self.of(label, name)))
             for name in self.contestants
-            if self.length(label, name) == episodes or (name in OWN and self.length(label, name) > episodes)
+            if self.length(label, name) == episodes or (is_own(name) and self.length(label, name) > episodes)
         )
         known = max((trial.known_regions for trial in self.trials if trial.task.label == label), default=0)
         return Contest(label, episodes, groups, known)
+
+    def _measure(self, trial: RawTrial, episodes: int) -> Metrics:
+        return measure(trial, episodes, self.covered(trial))
 
 
 def compare(first: NDArray[np.float64], second: NDArray[np.float64]) -> Comparison:

@@ -1,38 +1,41 @@
 """Tables of results, for a terminal and for a page: who found what, and whether freshness helps."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.versus.results import OURS, Comparison, Contest, Group, Mean, Results
+from benchmarks.versus.columns import COLUMNS
+from benchmarks.versus.contestants import OURS
+from benchmarks.versus.results import Comparison, Contest, Group, Mean, Results
 
-#: Heading to metric: what was found, and at what cost.
-COUNTS = {
-    "findings": "findings",
-    "distinct": "distinct",
-    "far apart": "apart",
-    "behaviours": "behaviours",
-}
-COSTS = {
-    "first at": "first_or_end",
-    "area": "area",
-    "regions": "regions",
-    "refused": "refused",
-    "seconds": "seconds",
-    "CPU": "cpu_seconds",
-}
-#: Metrics in which the default is compared with everybody.
-_COMPARED = ("findings", "distinct")
+#: Metrics in which the default is compared with everybody, as far as they are known.
+_COMPARED = ("mass_near", "behaviours", "packed_near")
 #: With freshness, and without.
 PAIR = ("mdpfuzz", "reward")
 #: Metric to its name, and what it is called where there is more of it and where there is less.
 _FRESHNESS_METRICS = {
-    "findings": ("findings", "more", "fewer"),
-    "distinct": ("distinct findings", "more", "fewer"),
+    "mass_near": ("failure mass", "more", "less"),
     "behaviours": ("behaviours", "more", "fewer"),
-    "area": ("area under the curve", "more", "less"),
+    "packed_near": ("packing", "more", "fewer"),
+    "distinct": ("distinct findings", "more", "fewer"),
+    "findings": ("findings", "more", "fewer"),
     "cpu_seconds": ("CPU seconds", "dearer", "cheaper"),
 }
+#: Against whom the lead is told by what is counted, and in which order: the easiest to raise first.
+_LED = ("random", "half-noise")
+LEAD_METRICS = (
+    "findings",
+    "outcomes",
+    "distinct",
+    "packed_close",
+    "packed_near",
+    "packed_far",
+    "behaviours",
+    "lineages",
+    "courses",
+    "mass_near",
+    "mass_far",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +49,54 @@ class Cell:
 def table(
     contest: Contest, metrics: Mapping[str, str], is_compared: bool
 ) -> tuple[list[str], list[list[Cell]]]:
-    """Headings, and a row for each contestant, with the `metrics` that `contest` has."""
-    shown = _shown(contest, metrics)
+    """Headings, and a row for each contestant, with those `metrics` (by heading) that somebody knows."""
+    shown = {head: metric for head, metric in metrics.items() if _is_known(contest, metric)}
     ours = contest.find(OURS) if is_compared else None
-    heads = ["contestant", "trials", *shown, *(f"default: {metric}" for metric in _COMPARED if ours)]
-    return heads, [_row(group, list(shown.values()), ours) for group in contest.groups]
+    compared = [metric for metric in _COMPARED if ours is not None and _is_known(contest, metric)]
+    heads = ["contestant", "trials", *shown, *(f"default: {COLUMNS[metric].head}" for metric in compared)]
+    return heads, [_row(group, list(shown.values()), ours, compared) for group in contest.groups]
+
+
+def lead(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows: how many times as much as others the default has, by what is counted."""
+    rows = []
+    for label in results.labels:
+        contest = results.contests(label)[0]
+        ours = contest.find(OURS)
+        for name in _LED:
+            other = contest.find(name)
+            if ours is not None and other is not None:
+                rows.append([label, name, *(_times(ours, other, metric) for metric in LEAD_METRICS)])
+    return ["target", "against", *(COLUMNS[metric].head for metric in LEAD_METRICS)], rows
+
+
+def masses(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows: covered failure mass of all contestants on all targets that have a reference set."""
+    labels = [label for label in results.labels if label in results.references]
+    pairs = [(label, metric) for label in labels for metric in ("mass_near", "mass_far")]
+    contests = {label: results.contests(label)[0] for label in labels}
+    rows = []
+    for name in results.contestants:
+        groups = [contests[label].find(name) for label, _ in pairs]
+        if any(groups):
+            cells = (
+                _mean(group.mean(metric), False) if group else Cell("-")
+                for group, (_, metric) in zip(groups, pairs, strict=True)
+            )
+            rows.append([name, *(shown(cell) for cell in cells)])
+    return ["contestant", *(f"{label}, {COLUMNS[metric].head[5:]}" for label, metric in pairs)], rows
+
+
+def shown(cell: Cell) -> str:
+    """A cell in one line."""
+    return f"{cell.main} ({cell.detail})" if cell.detail else cell.main
 
 
 def number(value: float) -> str:
-    """A mean for a reader: 1,603, 43.2, 0.31."""
+    """A mean for a reader: 1,603, 43.2, 0.314."""
     if math.isnan(value):
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 1 else f"{value:.2g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 1 else f"{value:.3g}"
 
 
 def probability(value: float) -> str:
@@ -65,38 +104,44 @@ def probability(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.2g}"
 
 
-def _row(group: Group, metrics: list[str], ours: Group | None) -> list[Cell]:
+def _row(group: Group, metrics: list[str], ours: Group | None, compared: Sequence[str]) -> list[Cell]:
     broken = len(group.broken_off)
     cells = [Cell(group.contestant), Cell(str(len(group.metrics)), f"{broken} broke off" if broken else "")]
     for metric in metrics:
         is_open = metric == "first_or_end" and any(one.first is None for one in group.metrics)
         cells.append(_mean(group.mean(metric), is_open))
-    if ours is not None:
-        is_self = group.contestant == OURS
-        cells += [Cell("") if is_self else _compared(ours.versus(group, metric)) for metric in _COMPARED]
+    for metric in compared:
+        is_comparable = ours is not None and group.contestant != OURS and group.knows(metric)
+        cells.append(_compared(ours.versus(group, metric)) if ours and is_comparable else Cell(""))
     return cells
 
 
-def _shown(contest: Contest, metrics: Mapping[str, str]) -> dict[str, str]:
-    """Those of `metrics` that `contest` has."""
-    hidden = set() if contest.known_regions else {"regions"}
-    if all(math.isnan(one.seconds) for group in contest.groups for one in group.metrics):
-        hidden |= {"seconds", "cpu_seconds"}
-    return {head: metric for head, metric in metrics.items() if metric not in hidden}
+def _is_known(contest: Contest, metric: str) -> bool:
+    """True if somebody knows it."""
+    return any(group.knows(metric) for group in contest.groups)
+
+
+def _times(ours: Group, other: Group, metric: str) -> str:
+    if not (ours.knows(metric) and other.knows(metric)):
+        return "-"
+    return _ratio(ours.versus(other, metric).ratio)
 
 
 def _mean(mean: Mean, is_open: bool) -> Cell:
     if math.isnan(mean.value):
         return Cell("-")
     bound = "> " if is_open else ""
-    interval = f"{number(mean.low)}-{number(mean.high)}" if mean.low < mean.high else ""
+    low, high = number(mean.low), number(mean.high)
+    interval = f"{low}-{high}" if low != high else ""
     return Cell(bound + number(mean.value), interval)
 
 
 def _compared(compared: Comparison) -> Cell:
-    ratio = compared.ratio
-    times = "both none" if math.isnan(ratio) else "none there" if math.isinf(ratio) else f"{ratio:,.2f} x"
-    return Cell(times, f"A12 {compared.a12:.2f} p {probability(compared.p)}")
+    return Cell(_ratio(compared.ratio), f"A12 {compared.a12:.2f} p {probability(compared.p)}")
+
+
+def _ratio(ratio: float) -> str:
+    return "both none" if math.isnan(ratio) else "none there" if math.isinf(ratio) else f"{ratio:,.2f} x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +161,8 @@ class Freshness:
             contest = results.contests(label)[0]
             first, second = (contest.find(name) for name in PAIR)
             if first is not None and second is not None:
-                yield from (_measured(label, metric, first, second) for metric in _FRESHNESS_METRICS)
+                known = [name for name in _FRESHNESS_METRICS if first.knows(name) and second.knows(name)]
+                yield from (_measured(label, metric, first, second) for metric in known)
 
     @property
     def row(self) -> list[str]:

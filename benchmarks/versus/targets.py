@@ -60,12 +60,12 @@ ENTRIES = {
         Entry("acasxu", "acasxu", 20_000),
         Entry(_PUBLIC, "acasxu", 20_000, "acasxu:"),
         Entry("coopnavi", "coopnavi", 20_000),
-        Entry("bipedal", "bipedal", 1_000, slow_peer_episodes=_VERY_SLOW_PEERS),
+        Entry("bipedal", "bipedal", 5_000, slow_peer_episodes=_VERY_SLOW_PEERS),
         _ripple(2),
         _ripple(10),
         _ripple(50),
-        _shipped("cartpole", "CartPole-v1", 1_000),
-        _shipped("lunarlander", "LunarLander-v3", 1_000),
+        _shipped("cartpole", "CartPole-v1", 5_000),
+        _shipped("lunarlander", "LunarLander-v3", 5_000),
     )
 }
 

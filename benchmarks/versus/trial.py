@@ -1,7 +1,7 @@
 """The protocol of contestants, and a recorder that runs and counts the episodes of a peer."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -23,9 +23,11 @@ class Trial:
     episodes: int  #: that were run, whatever for
     seconds: float  #: of wall time
     cpu_seconds: float  #: of this process
-    numbers: NDArray[np.int64]  #: (f,) how many episodes had been run when each claim was made
+    numbers: NDArray[np.int64]  #: (f,) which episode, from 1, each claim is about
     inputs: NDArray[np.float64]  #: (f, d)
     seeds: NDArray[np.uint64]  #: (f,) case seeds
+    #: (f,) random draw that each claim descends from; None where the contestant does not know
+    roots: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
 
 class Contestant(Protocol):
@@ -48,9 +50,18 @@ class Recorder:
         self._numbers: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         self._inputs: list[NDArray[np.float64]] = [np.empty((0, len(target.inputs.dimensions)))]
         self._seeds: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+        self._roots: list[NDArray[np.int64]] | None = None
 
-    def run(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
-        """Run `inputs` (n, d) with case seeds (n,), only the first of them if fewer are left."""
+    def run(
+        self,
+        inputs: NDArray[np.float64],
+        seeds: NDArray[np.uint64],
+        roots: NDArray[np.int64] | None = None,
+    ) -> Executions:
+        """Run `inputs` (n, d) with case seeds (n,), only the first of them if fewer are left.
+
+        A contestant that knows the roots (n,) of all its inputs gives them every time.
+        """
         inputs, seeds = inputs[: self.left], seeds[: self.left]
         size = self.target.batch_size
         parts = [slice(start, start + size) for start in range(0, max(len(inputs), 1), size)]
@@ -59,6 +70,8 @@ class Recorder:
         self._numbers.append(self._done + 1 + rows)
         self._inputs.append(inputs[rows])
         self._seeds.append(seeds[rows])
+        if roots is not None:
+            self._roots = [*(self._roots or []), roots[rows]]
         self._done += len(inputs)
         self.left -= len(inputs)
         return executions
@@ -72,6 +85,7 @@ class Recorder:
             numbers=np.concatenate(self._numbers),
             inputs=np.concatenate(self._inputs),
             seeds=np.concatenate(self._seeds),
+            roots=None if self._roots is None else np.concatenate(self._roots),
         )
 
 

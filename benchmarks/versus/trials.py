@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.versus import raw, targets
+from benchmarks.versus import raw, reference, targets
 from benchmarks.versus.contestants import (
-    OWN,
     SLOW_PEERS,
     CampaignTrial,
     episodes_of,
     find_contestant,
+    is_own,
 )
+from benchmarks.versus.courses import has_courses
 from benchmarks.versus.diversity import RADII, novelty
-from benchmarks.versus.judge import Judge
+from benchmarks.versus.judge import Judge, Judged
 from benchmarks.versus.raw import RawTrial, Task, code_digest, surroundings
+from benchmarks.versus.rules import Rules
 from benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import MissingExtra, PolicyFuzzError, UsageError, blamed_on
 from policyfuzz.core.target import Target
@@ -51,7 +54,10 @@ class Plan:
             except (MissingExtra, targets.NotHere) as error:
                 left_out.append(f"{entry.label} is left out: {error}")
                 continue
-            tasks += _tasks(entry, target.policy_sha256, here, seeds, slow_peer_seeds)
+            new = _tasks(entry, target, here, seeds, slow_peer_seeds)
+            if (known := reference.find(entry.label)) is not None and new:
+                known.check(new[0])  # now, and not after hours of trials
+            tasks += new
         return Plan(tuple(tasks), tuple(left_out))
 
 
@@ -93,7 +99,7 @@ def run_one(task: Task, folder: Path) -> Done:
             with blamed_on(f"contestant {task.contestant}"):
                 trial = find_contestant(task.contestant)(target, task.episodes, task.seed)
         except PolicyFuzzError as error:
-            if task.contestant in OWN:
+            if is_own(task.contestant):
                 raise
             if not isinstance(error, MissingExtra):  # which says nothing about the contestant
                 raw.note_failure(task, folder, str(error))
@@ -105,7 +111,8 @@ def run_one(task: Task, folder: Path) -> Done:
 
 def _result(task: Task, target: Target, trial: Trial, judge: Judge, about: dict[str, Any]) -> RawTrial:
     judged = judge(trial, task.episodes)
-    new = novelty(target.inputs, trial.inputs, judged.behaviours, judged.found)
+    unit = _unit(target, trial, judged)
+    new = novelty(unit, target.inputs.periods, judged.behaviours, judged.found)
     known, regions = targets.regions_of(task.target, trial.inputs)
     return RawTrial(
         task=task,
@@ -116,16 +123,32 @@ def _result(task: Task, target: Target, trial: Trial, judge: Judge, about: dict[
         times=trial.times if isinstance(trial, CampaignTrial) else np.full(len(trial.numbers), math.nan),
         numbers=trial.numbers,
         inputs=trial.inputs,
+        unit=unit,
         seeds=trial.seeds,
         verdicts=judged.verdicts,
         behaviours=judged.behaviours.astype(np.float32),
         regions=np.where(judged.found, regions, -1),
+        outcomes=judged.outcomes,
+        courses=judged.courses,
+        roots=np.full(len(trial.numbers), -1, np.int64) if trial.roots is None else trial.roots,
         distinct=new.distinct,
-        apart=new.apart,
+        close=new.close,
+        near=new.near,
+        far=new.far,
         behaviour=new.behaviour,
         known_regions=known,
+        has_courses=has_courses(target),
+        has_roots=trial.roots is not None,
         about=about | {"radii": RADII.describe(), "dimensions": len(target.inputs.dimensions)},
     )
+
+
+def _unit(target: Target, trial: Trial, judged: Judged) -> NDArray[np.float64]:
+    """(f, d) claims in the unit cube; NaN for what is no finding, and may lie anywhere."""
+    unit = np.full(trial.inputs.shape, np.nan)
+    if judged.found.any():
+        unit[judged.found] = target.inputs.to_unit(trial.inputs[judged.found])
+    return unit
 
 
 def _say_what_is_there(found: Sequence[RawTrial | None], say: Callable[[str], None]) -> None:
@@ -133,7 +156,7 @@ def _say_what_is_there(found: Sequence[RawTrial | None], say: Callable[[str], No
     if not there:
         return
     say(f"{len(there)} of {len(found)} trials are there already, and are not run again")
-    old = [one for one in there if one.task.contestant in OWN and one.about["code"] != code_digest()]
+    old = [one for one in there if is_own(one.task.contestant) and one.about["code"] != code_digest()]
     if old:
         names = ", ".join(sorted({one.task.contestant for one in old}))
         say(f"{len(old)} of them ({names}) are of another state of our code; delete them to run them anew")
@@ -158,8 +181,9 @@ def _ready_contestants(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _tasks(
-    entry: targets.Entry, policy_sha256: str, contestants: Sequence[str], seeds: int, slow_peer_seeds: int
+    entry: targets.Entry, target: Target, contestants: Sequence[str], seeds: int, slow_peer_seeds: int
 ) -> list[Task]:
+    rules = Rules.of(target).sha256
     return [
         Task(
             entry.label,
@@ -168,7 +192,8 @@ def _tasks(
             name,
             seed,
             episodes_of(name, entry),
-            policy_sha256,
+            target.policy_sha256,
+            rules,
         )
         for seed in range(max(seeds, slow_peer_seeds))
         for name in contestants

@@ -1,4 +1,4 @@
-"""Fuzzers of others, driven as their makers meant it, on our targets."""
+"""Fuzzers of others, driven as their makers meant it, on our targets, and a naive baseline."""
 
 from collections.abc import Callable, Mapping
 
@@ -29,10 +29,17 @@ def _curiosity() -> Contestant:
     return Curiosity()
 
 
+def _half_noise() -> Contestant:
+    from benchmarks.versus.peers.half_noise import HalfNoise
+
+    return HalfNoise()
+
+
 #: Name in the bench to what makes the contestant; MissingExtra where its package is not installed.
 PEERS: Mapping[str, Callable[[], Contestant]] = {
     "pypi-mdpfuzz": _mdpfuzz,
     "pypi-mdpfuzz-no-coverage": _mdpfuzz_no_coverage,
     "cma-me": _cma_me,
     "curiosity": _curiosity,
+    "half-noise": _half_noise,
 }

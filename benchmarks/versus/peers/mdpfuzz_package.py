@@ -1,9 +1,10 @@
 """The package mdpfuzz of PyPI, unchanged, in both of its modes.
 
 Its loop asks an executor for inputs, mutants and episodes, one at a time, and this is the executor that its
-author leaves to the user. One seed input goes with five episodes, as in its own experiments. It runs more
-episodes than it counts: one more for the sensitivity of every mutant that it keeps. Here all of them
-count, and all crashes are claimed, even those of runs for sensitivity, which it does not list itself.
+author leaves to the user. One seed input goes with five episodes, and the sensitivity of a mutant comes from
+its parent (`local_sensitivity`), as in its own experiments. A seed input still costs a second episode for its
+sensitivity. All episodes count, and all crashes are claimed, even those of these second ones, which it does
+not list itself.
 Its loop does not ask whether a mutant is valid or solvable, so that some of what it claims is not.
 """
 
@@ -61,7 +62,7 @@ class MdpfuzzPackage:
             fuzz = fuzzer.fuzzing if self.coverage else fuzzer.fuzzing_no_coverage
             seed_inputs = max(episodes // _EPISODES_PER_SEED_INPUT, _FEWEST_SEED_INPUTS)
             try:
-                fuzz(seed_inputs, test_budget=episodes)
+                fuzz(seed_inputs, test_budget=episodes, local_sensitivity=True)
             except _Stopped as stopped:
                 if stopped.__cause__ is not None:
                     raise stopped.__cause__ from None

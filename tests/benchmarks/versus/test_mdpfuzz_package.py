@@ -9,7 +9,7 @@ from benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
 from policyfuzz import load_target
 from policyfuzz.core.errors import TargetCodeError
 
-pytest.importorskip("mdpfuzz")
+Fuzzer = pytest.importorskip("mdpfuzz.mdpfuzz").Fuzzer
 
 
 class BrokenPolicy:
@@ -61,3 +61,19 @@ def test_trial_ends_where_the_package_itself_fails(coverage, monkeypatch):
 def test_mixtures_start_with_the_states_that_short_episodes_have():
     target = replace(load_target("ripple"), horizon=4)
     assert MdpfuzzPackage(coverage=True)(target, 60, 0).episodes == 60
+
+
+@pytest.mark.parametrize("coverage", [True, False])
+def test_sensitivity_of_mutants_costs_no_episode(coverage, monkeypatch):
+    """As its authors' scripts have it: only seed inputs are run a second time."""
+    calls = []
+    plain = Fuzzer.sentivity
+
+    def count(self, *arguments, **options):
+        calls.append(options.get("acc_reward"))
+        return plain(self, *arguments, **options)
+
+    monkeypatch.setattr(Fuzzer, "sentivity", count)
+    target = replace(load_target("ripple:dimensions=2,probability=0.2"), horizon=12)
+    assert MdpfuzzPackage(coverage)(target, 100, 0).episodes == 100
+    assert calls == [None] * 20

@@ -119,9 +119,10 @@ def test_discrete_inputs_stay_discrete(peer):
     assert target.inputs.is_valid(trial.inputs).all()
 
 
-def test_mending_peers_claim_valid_and_solvable_inputs_only():
+@pytest.mark.parametrize("name", ["curiosity", "half-noise"])
+def test_mending_peers_claim_valid_and_solvable_inputs_only(name):
     target = load_target("acasxu")
-    trial = run("curiosity", target, 600)
+    trial = run(name, target, 600)
     assert trial.episodes == 600
     assert target.inputs.is_valid(trial.inputs).all()
     assert target.solvable is not None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.versus.diversity import BehaviourScale
-from benchmarks.versus.judge import Judge, Verdict
+from benchmarks.versus.judge import Judge, Verdict, outcomes_of
 from benchmarks.versus.trial import Trial
 from policyfuzz import load_target
 from policyfuzz.core.errors import TargetCodeError
@@ -95,3 +95,33 @@ def test_behaviour_is_measured_in_deviations_and_root_mean_square():
 def test_behaviour_scale_is_the_same_at_every_time():
     first, second = (Judge(TARGET)(claims(POND.centres), 100).behaviours for _ in range(2))
     assert (first == second).all()
+
+
+def episodes(*states: list[float], steps: list[int]) -> Executions:
+    """Crashed episodes with these `states`, each crashed at its step."""
+    made = Executions.of([0.0] * len(states), [True] * len(states), [np.array(one) for one in states])
+    return replace(made, verdicts=replace(made.verdicts, steps=np.array(steps)))
+
+
+def test_episodes_that_differ_only_after_the_crash_have_one_outcome():
+    first, second, third = outcomes_of(
+        episodes([1.0, 2.0, 3.0], [1.0, 2.0, 9.0], [1.0, 2.5, 3.0], steps=[1, 1, 1])
+    )
+    assert first == second
+    assert first != third
+
+
+def test_outcomes_differ_by_the_step_of_the_crash_and_by_the_last_bit():
+    made = episodes([1.0, 2.0], [1.0, 2.0], [1.0, np.nextafter(2.0, 3.0)], steps=[1, 0, 1])
+    assert len(set(outcomes_of(made).tolist())) == 3
+
+
+def test_outcome_does_not_depend_on_the_other_claims():
+    together = Judge(TARGET)(claims(POND.centres), 100).outcomes
+    for row, centre in enumerate(POND.centres):
+        assert Judge(TARGET)(claims([centre], seeds=[row]), 100).outcomes[0] == together[row]
+
+
+def test_refused_claims_have_no_outcome():
+    judged = Judge(TARGET)(claims([POND.centres[0], [0.999, 0.001], [2.0, 0.5]]), 100)
+    assert (judged.outcomes > 0).tolist() == [True, False, False]

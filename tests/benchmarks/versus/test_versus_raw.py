@@ -26,6 +26,8 @@ def test_result_is_found_for_its_own_task_only(made_trial, tmp_path):
         raw.find(dataclasses.replace(trial.task, episodes=300), tmp_path)
     with pytest.raises(CampaignError, match="policy_sha256 was '', now 'f00'"):
         raw.find(dataclasses.replace(trial.task, policy_sha256="f00"), tmp_path)
+    with pytest.raises(CampaignError, match="rules was '', now 'other'"):
+        raw.find(dataclasses.replace(trial.task, rules="other"), tmp_path)
 
 
 def test_same_policy_may_lie_elsewhere(made_trial, tmp_path):
@@ -53,12 +55,14 @@ def test_cut_file_gets_a_message(made_trial, tmp_path):
         raw.find(trial.task, tmp_path)
 
 
-def test_file_of_another_format_gets_a_message(made_trial, tmp_path, monkeypatch):
+def test_file_of_another_format_is_refused_and_left_alone(made_trial, tmp_path, monkeypatch):
     trial = made_trial(numbers=(3,))
     trial.save(tmp_path)
     monkeypatch.setattr(raw, "FORMAT", raw.FORMAT + 1)
-    with pytest.raises(CampaignError, match="another version of policyfuzz"):
+    with pytest.raises(CampaignError, match=r"0\.npz has format 2 .* writes format 3") as caught:
         raw.find(trial.task, tmp_path)
+    assert "another one with -o" in caught.value.hint
+    assert trial.task.file(tmp_path).exists()
 
 
 def test_half_written_file_is_passed_over(made_trial, tmp_path):

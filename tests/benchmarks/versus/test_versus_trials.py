@@ -4,15 +4,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.campaigns import finished_campaign
 from benchmarks.versus import contestants, peers, targets, trials
 from benchmarks.versus.contestants import CampaignContestant, find_contestant
 from benchmarks.versus.judge import Verdict
 from benchmarks.versus.raw import Task
-from benchmarks.versus.trial import Trial
+from benchmarks.versus.trial import Recorder, Trial
 from benchmarks.versus.trials import Plan, run_all
 from policyfuzz import load_target
 from policyfuzz.campaign.engine import Campaign
-from policyfuzz.core.errors import MissingExtra, UsageError
+from policyfuzz.core.errors import CampaignError, MissingExtra, UsageError
+from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignOptions
+from policyfuzz.store.records import CONFIRMED
 
 EASY = "ripple:dimensions=2,regions=3,probability=0.01"
 
@@ -59,7 +62,9 @@ def test_same_seed_gives_the_same_claims_and_another_seed_others():
 def test_target_that_always_crashes_runs_all_the_same():
     always = dataclasses.replace(load_target("ripple:dimensions=1,probability=0.5"), solvable=None)
     low = targets.Pond.make(1, 1, 0.5)
-    space = dataclasses.replace(always.inputs, sampler=lambda rng, n: np.tile(low.centres, (n, 1)))
+    space = dataclasses.replace(
+        always.inputs, sampler=lambda rng, n: low.centres + low.half_width * rng.uniform(-0.5, 0.5, (n, 1))
+    )
     trial = CampaignContestant("random")(dataclasses.replace(always, inputs=space), 100, 0)
     assert trial.episodes == 100
     assert len(trial.numbers) > 30
@@ -184,8 +189,57 @@ def test_known_regions_are_those_of_the_target(name):
 
 
 def test_all_names_of_contestants_are_known():
-    assert contestants.contestant_names()[:4] == ("default", "mdpfuzz", "reward", "random")
+    names = contestants.contestant_names()
+    assert names[0] == "default"
+    assert {"mdpfuzz", "reward", "random", *peers.PEERS} < set(names)
+    assert DEFAULT_STRATEGY not in names, "it takes part once"
     assert set(contestants.SLOW_PEERS) <= set(contestants.contestant_names())
+
+
+def test_any_strategy_can_take_part(monkeypatch):
+    monkeypatch.setattr(contestants, "strategy_names", lambda: ("random", "somebody-elses"))
+    assert find_contestant("somebody-elses") == CampaignContestant("somebody-elses")
+    assert contestants.is_own("somebody-elses")
+    assert not contestants.is_own("half-noise")
+
+
+def test_claims_of_a_campaign_carry_the_episode_that_the_campaign_stored():
+    target, options = load_target(EASY), CampaignOptions(strategy="random", seed=3)
+    with finished_campaign(target, 600, options, force=True) as store:
+        stored = [one.execution for one in store.findings() if one.status == CONFIRMED]
+    assert find_contestant("random")(target, 600, 3).numbers.tolist() == sorted(stored)
+
+
+def test_claims_of_a_peer_carry_the_exact_episode():
+    target = load_target(EASY)
+    recorder, rng = Recorder(target, 700), np.random.default_rng(0)
+    inputs, seeds = target.inputs.sample(rng, 700), np.arange(700, dtype=np.uint64)
+    crashed = np.concatenate(
+        [recorder.run(inputs[part], seeds[part]).crashed for part in (slice(0, 300), slice(300, 700))]
+    )
+    assert recorder.trial().numbers.tolist() == (np.flatnonzero(crashed) + 1).tolist()
+
+
+def test_roots_are_those_of_the_campaign_where_it_stores_them(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Rooted:
+        id: int
+        root: int | None
+
+    monkeypatch.setattr(contestants, "Finding", Rooted)
+    found = [Rooted(1, 7), Rooted(2, 7), Rooted(3, None), Rooted(4, None)]
+    roots = contestants._roots(found)  # type: ignore[arg-type]
+    assert roots is not None
+    assert len(set(roots.tolist())) == 3, "what descends from nothing is a lineage of its own"
+
+
+def test_plan_is_refused_where_the_reference_set_is_of_another_policy(monkeypatch):
+    known = trials.reference.find("ripple-2")
+    assert known is not None
+    other = dataclasses.replace(known, origin=dataclasses.replace(known.origin, policy_sha256="f00"))
+    monkeypatch.setattr(trials.reference, "find", lambda _label: other)
+    with pytest.raises(CampaignError, match="reference set of ripple-2 was made for another policy"):
+        Plan.make(targets.choose(("ripple-2",), None, None), ("random",), 1, 1)
 
 
 def test_code_is_stamped_as_it_was_before_the_trial(add_peer, monkeypatch, tmp_path):
