@@ -1,6 +1,7 @@
 """Time and memory of looking at a campaign with a million findings, and of resuming it."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.settings import Budget
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, BatchRecord, Finding
 from policyfuzz.store.writer import CampaignWriter
@@ -156,9 +158,18 @@ def _write_campaign(folder: Path, size: int) -> None:
                 id=number,
                 status=CONFIRMED,
                 is_distinct=number % _PER_DISTINCT == 0,
+                is_novel=number % _PER_DISTINCT == 0,
                 kind="caught",
                 crash_step=7,
                 episode_return=-0.5,
+                margin=-0.25,
+                outcome=number,
+                repeats=0,
+                root=number,
+                behaviour=json.dumps(rng.normal(size=DESCRIPTOR_SIZE).tolist()),
+                reseeded=None,
+                reseeded_crashes=None,
+                survived_by=None,
                 parent=None,
                 case_seed=number,
                 batch=now.batch,

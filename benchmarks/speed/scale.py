@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.measurement import Measurement, Track
 from policyfuzz.core.settings import DEFAULT_STRATEGY, CampaignConfig
 from policyfuzz.core.target import Runner, Target
+from policyfuzz.search.behaviour import BEHAVIOUR_CELLS, DESCRIPTOR_SIZE
 from policyfuzz.search.corpus import COLUMNS
-from policyfuzz.search.evaluation import BEHAVIOUR_CELLS
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.records import BatchRecord, Progress
 from policyfuzz.store.writer import CampaignWriter
@@ -88,7 +88,8 @@ def _cost_per_episode(target: Target, strategy: str, size: int) -> tuple[float, 
         _, inputs = fuzzer.validator.fill(missing, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
         columns = _random_columns(rng, missing)
         fuzzer.corpus.append(inputs, columns)
-        fuzzer.restore(fuzzer.state(), fuzzer.corpus)  # whatever is derived from the corpus
+        novel = np.empty((0, inputs.shape[1])), np.empty((0, DESCRIPTOR_SIZE))
+        fuzzer.restore(fuzzer.state(), fuzzer.corpus, *novel)  # whatever is derived from the corpus
         store.commit(BatchRecord(Progress(batch=1), seed_inputs=inputs, seed_columns=columns))
         total = running = 0.0
         episodes = 0

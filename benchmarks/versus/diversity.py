@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.settings import DISTINCT_RADIUS
 from policyfuzz.core.target import Run, Target
 from policyfuzz.search.algorithm import Validator
-from policyfuzz.search.distinct import DistinctSet
-from policyfuzz.search.evaluation import behaviour_of
-from policyfuzz.search.portfolio import DISTINCT_RADIUS
+from policyfuzz.search.behaviour import behaviour_of
+from policyfuzz.search.distinct import DistinctFindings, DistinctSet
 
 #: Random episodes that say how much behaviour varies, and the seed that they are drawn with.
 _EPISODES, _SEED = 512, 20_240_229
@@ -52,15 +52,20 @@ def novelty(
     unit: NDArray[np.float64],
     periods: NDArray[np.float64],
     behaviours: NDArray[np.float64],
+    descriptors: NDArray[np.float64],
     found: NDArray[np.bool_],
     radii: Radii = RADII,
 ) -> Novelty:
-    """Which claims are new: `unit` (f, d) with `periods` (d,), `behaviours` (f, k), `found` (f,) findings."""
+    """Which claims are new, of those that are `found` (f,).
+
+    They are at `unit` (f, d) with `periods` (d,), have `behaviours` (f, k) of whole episodes, and
+    `descriptors` (f, q) of what led to the crash, as campaigns see it.
+    """
     flat = np.zeros(max(behaviours.shape[1], 1))
     # where nothing about behaviour ever varies, all findings behave alike
     behaviours = behaviours if behaviours.shape[1] else np.zeros((len(unit), 1))
     return Novelty(
-        distinct=_packed(unit, found, DistinctSet(DISTINCT_RADIUS, periods)),
+        distinct=_distinct(unit, periods, descriptors, found),
         close=_packed(unit, found, DistinctSet(radii.close, periods)),
         near=_packed(unit, found, DistinctSet(radii.near, periods)),
         far=_packed(unit, found, DistinctSet(radii.far, periods)),
@@ -68,11 +73,35 @@ def novelty(
     )
 
 
+def _distinct(
+    unit: NDArray[np.float64],
+    periods: NDArray[np.float64],
+    descriptors: NDArray[np.float64],
+    found: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """(f,) True where a campaign would call a claim distinct."""
+    fits = np.zeros(len(unit), np.bool_)
+    if found.any():
+        fits[found] = DistinctFindings(DISTINCT_RADIUS, periods).add(unit[found], descriptors[found])
+    return fits
+
+
 def _packed(points: NDArray[np.float64], found: NDArray[np.bool_], packing: DistinctSet) -> NDArray[np.bool_]:
     fits = np.zeros(len(points), np.bool_)
     if found.any():
         fits[found] = packing.add(points[found])
     return fits
+
+
+def random_episodes(target: Target, run: Run) -> Executions:
+    """Episodes of random valid inputs, the same at every time, that say how much behaviour varies."""
+    rng = np.random.default_rng(_SEED)
+    validator = Validator(target.inputs, target.solvable)
+    _, inputs = validator.fill(_EPISODES, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
+    seeds = rng.integers(0, 2**63, _EPISODES, dtype=np.uint64)
+    starts = range(0, _EPISODES, target.batch_size)
+    parts = [slice(start, start + target.batch_size) for start in starts]
+    return concatenate([run(inputs[part], seeds[part]) for part in parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +114,6 @@ class BehaviourScale:
 
     mean: NDArray[np.float64]  #: (2 k,)
     deviation: NDArray[np.float64]  #: (2 k,) 0 where random episodes are all alike
-
-    @classmethod
-    def measure(cls, target: Target, run: Run) -> "BehaviourScale":
-        """The scale of `target`, from the same random valid inputs at every time."""
-        rng = np.random.default_rng(_SEED)
-        validator = Validator(target.inputs, target.solvable)
-        _, inputs = validator.fill(_EPISODES, lambda n: (np.full(n, -1), target.inputs.sample(rng, n)))
-        seeds = rng.integers(0, 2**63, _EPISODES, dtype=np.uint64)
-        starts = range(0, _EPISODES, target.batch_size)
-        parts = [slice(start, start + target.batch_size) for start in starts]
-        executions = concatenate([run(inputs[part], seeds[part]) for part in parts])
-        return cls.of(behaviour_of(executions[executions.sound]))
 
     @classmethod
     def of(cls, behaviours: NDArray[np.float64]) -> "BehaviourScale":

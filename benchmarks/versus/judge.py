@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.versus.courses import CourseWatch
-from benchmarks.versus.diversity import BehaviourScale
+from benchmarks.versus.diversity import BehaviourScale, random_episodes
 from benchmarks.versus.trial import Trial
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import Runner, Target
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE, BehaviourObserver, behaviour_of
 
 
 class Verdict(IntEnum):
@@ -32,6 +33,7 @@ class Judged:
 
     verdicts: NDArray[np.int8]  #: (f,) values of Verdict
     behaviours: NDArray[np.float64]  #: (f, k) in standard deviations of random episodes, NaN for no finding
+    descriptors: NDArray[np.float64]  #: (f, q) of the episode up to its crash, NaN for no finding
     outcomes: NDArray[np.uint64]  #: (f,) hash of the episode up to its crash, 0 for no finding
     courses: NDArray[np.uint64]  #: (f,) hash of the ground up to the fall, 0 where there is none
 
@@ -47,13 +49,17 @@ class Judge:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._run = Runner(target)
-        self._scale = BehaviourScale.measure(target, self._run)
+        usual = random_episodes(target, self._run)
+        self._scale = BehaviourScale.of(behaviour_of(usual[usual.sound]))
+        self._observer = BehaviourObserver()
+        self._observer.observe(usual)
 
     def __call__(self, trial: Trial, episodes: int) -> Judged:
         """Judge all claims of `trial`, which had so many `episodes` to make them."""
         self._check(trial)
         verdicts = self._cheap_verdicts(trial, episodes)
         behaviours = np.full((len(verdicts), self._scale.size), np.nan)
+        descriptors = np.full((len(verdicts), DESCRIPTOR_SIZE), np.nan)
         outcomes, courses = np.zeros((2, len(verdicts)), np.uint64)
         rows = np.flatnonzero(verdicts == Verdict.FINDING)
         step = self._target.batch_size
@@ -62,12 +68,14 @@ class Judge:
             executions = self._run(trial.inputs[part], trial.seeds[part], watch)
             verdicts[part[~executions.crashed]] = Verdict.NOT_REPRODUCED
             behaviours[part] = self._scale(executions)
+            descriptors[part] = self._observer.observe(executions).descriptors
             outcomes[part] = outcomes_of(executions)
             if watch is not None:
                 courses[part] = watch.courses(trial.inputs[part], trial.seeds[part])
         is_refused = verdicts != Verdict.FINDING
-        behaviours[is_refused], outcomes[is_refused], courses[is_refused] = np.nan, 0, 0
-        return Judged(verdicts, behaviours, outcomes, courses)
+        behaviours[is_refused], descriptors[is_refused] = np.nan, np.nan
+        outcomes[is_refused], courses[is_refused] = 0, 0
+        return Judged(verdicts, behaviours, descriptors, outcomes, courses)
 
     def _cheap_verdicts(self, trial: Trial, episodes: int) -> NDArray[np.int8]:
         """(f,) verdicts that need no episode; FINDING where one must tell."""

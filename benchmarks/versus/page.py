@@ -11,7 +11,8 @@ from benchmarks.versus.goals import BELOW_NOBODY, Goal, shortfalls
 from benchmarks.versus.results import Contest, Group, Results
 from benchmarks.versus.targets import ENTRIES
 from policyfuzz.core.errors import CampaignError
-from policyfuzz.search.portfolio import DISTINCT_RADIUS
+from policyfuzz.core.settings import DISTINCT_RADIUS
+from policyfuzz.search.distinct import ALIKE_BEHAVIOUR
 
 #: Files that a page links to.
 BESIDE = ("episodes.png", "time.png", "trials.csv")
@@ -51,7 +52,7 @@ def write_page(results: Results, goals: Sequence[Goal], page: Path, notes: str =
 def _text(name: str) -> str:
     """A part of the page that is written by hand, with the radii filled in."""
     text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
-    return text.format(**RADII.describe(), distinct=DISTINCT_RADIUS)
+    return text.format(**RADII.describe(), distinct=DISTINCT_RADIUS, alike=ALIKE_BEHAVIOUR)
 
 
 def _falls_short(results: Results, goals: Sequence[Goal]) -> str:

@@ -112,7 +112,7 @@ def run_one(task: Task, folder: Path) -> Done:
 def _result(task: Task, target: Target, trial: Trial, judge: Judge, about: dict[str, Any]) -> RawTrial:
     judged = judge(trial, task.episodes)
     unit = _unit(target, trial, judged)
-    new = novelty(unit, target.inputs.periods, judged.behaviours, judged.found)
+    new = novelty(unit, target.inputs.periods, judged.behaviours, judged.descriptors, judged.found)
     known, regions = targets.regions_of(task.target, trial.inputs)
     return RawTrial(
         task=task,

@@ -60,7 +60,7 @@ def solves(simulator, row, assignment, speed, horizon):
         steer(simulator.worlds[0], goals, assignment, speed, forces)
         actions = np.stack([as_action(force) for force in forces.reshape(3, 2)])
         frame = simulator.step(actions[None], np.array([0]))
-    collisions, _, covered = frame.signals[0]
+    collisions, _, covered, _ = frame.signals[0]
     return collisions == 0 and covered == 3
 
 

@@ -29,37 +29,51 @@ def random_bank(rng, networks=3, sizes=(18, 64, 64, 5), scale=0.5):
     return MlpBank.from_parameters(rng.normal(0, scale, (networks, parameters)), sizes)
 
 
-def trajectories(collisions, finished):
-    signals = np.stack([collisions, finished], axis=2).astype(float)
+def trajectories(collisions, finished, near_misses=None):
+    near_misses = np.zeros(np.shape(collisions)) if near_misses is None else near_misses
+    signals = np.stack([collisions, finished, near_misses], axis=2).astype(float)
     count, steps, _ = signals.shape
-    return Trajectories(signals, ("collisions", "finished"), np.zeros((count, steps)), np.full(count, steps))
+    names = ("collisions", "finished", "near misses")
+    return Trajectories(signals, names, np.zeros((count, steps)), np.full(count, steps))
 
 
 @pytest.mark.parametrize(("limit", "step"), [(0, 1), (4, 3), (5, 4), (6, NONE)])
 def test_crash_needs_more_collisions_than_the_limit(limit, step):
-    verdicts = Collisions(limit, True).judge(trajectories([[0, 1, 3, 5, 6]], [[0] * 5]))
+    verdicts = Collisions(limit, True, 4).judge(trajectories([[0, 1, 3, 5, 6]], [[0] * 5]))
     assert verdicts.steps.tolist() == [step]
     assert verdicts.crashed.tolist() == [step != NONE]
 
 
 def test_finished_episode_is_excused_unless_the_oracle_says_otherwise():
     episodes = trajectories([[0, 6, 6, 6], [0, 6, 6, 6]], [[0, 0, 0, 1], [0, 0, 0, 0]])
-    assert Collisions(5, True).judge(episodes).crashed.tolist() == [False, True]
-    assert Collisions(5, False).judge(episodes).steps.tolist() == [1, 1]
+    assert Collisions(5, True, 4).judge(episodes).crashed.tolist() == [False, True]
+    assert Collisions(5, False, 4).judge(episodes).steps.tolist() == [1, 1]
 
 
 def test_margin_is_how_many_collisions_are_missing_and_above_zero_when_excused():
     episodes = trajectories([[0, 1, 2], [0, 6, 8], [0, 6, 8]], [[0, 0, 0], [0, 0, 0], [0, 0, 1]])
-    missing, crashed, excused = Collisions(5, True).judge(episodes).margins
+    missing, crashed, excused = Collisions(5, True, 4).judge(episodes).margins
     assert missing == 4
     assert crashed <= 0 < excused
-    assert Collisions(5, False).judge(episodes).margins.tolist() == [4, -2, -2]
+    assert Collisions(5, False, 4).judge(episodes).margins.tolist() == [4, -2, -2]
+
+
+def test_margin_falls_with_near_misses_but_stays_above_that_of_one_more_collision():
+    episodes = trajectories([[0, 1, 2]] * 3, [[0, 0, 0]] * 3, [[0, 0, 0], [0, 1, 3], [0, 50, 1e9]])
+    none, some, many = Collisions(5, True, 4).judge(episodes).margins
+    assert none > some > many > 3
+
+
+def test_margin_is_larger_the_earlier_all_agents_arrived():
+    episodes = trajectories([[0, 6, 6, 6]] * 3, [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]])
+    early, later, last = Collisions(5, True, 4).judge(episodes).margins
+    assert early > later > last > 0
 
 
 def test_collisions_behind_the_end_do_not_count():
     episode = trajectories([[0, 0, 9]], [[0, 0, 0]])
     ended = Trajectories(episode.signals, episode.names, episode.rewards, np.array([2]))
-    assert not Collisions(5, True).judge(ended).crashed.any()
+    assert not Collisions(5, True, 4).judge(ended).crashed.any()
 
 
 @pytest.mark.parametrize(("finish", "length"), [("excuses", 2), ("ends", 2), ("ignored", 26)])
@@ -283,7 +297,7 @@ def test_shipped_actors_cover_the_landmarks_and_rarely_collide():
     frame = simulator.reset(inputs, seeds(5000))
     for _ in range(25):
         frame = simulator.step(policy.act(frame.observations, np.arange(5000)), np.arange(5000))
-    collisions, finished, covered = frame.signals.T
+    collisions, finished, covered, _ = frame.signals.T
     assert finished.mean() >= 0.97
     assert (covered == 3).mean() >= 0.84
     assert (collisions > 5).mean() <= 0.005

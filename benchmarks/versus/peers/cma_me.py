@@ -20,7 +20,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target
 from policyfuzz.search.algorithm import Validator
-from policyfuzz.search.evaluation import behaviour_of
+from policyfuzz.search.behaviour import behaviour_of
 
 #: Random episodes that the archive starts from, and the share of all episodes that they may take.
 _SAMPLES, _SAMPLED_SHARE = 500, 0.2

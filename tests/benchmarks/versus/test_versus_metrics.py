@@ -8,15 +8,21 @@ from benchmarks.versus.diversity import Radii, novelty
 from benchmarks.versus.judge import Verdict
 from benchmarks.versus.metrics import Covered, curve, mass_curve, measure
 from benchmarks.versus.reference import NEVER
+from policyfuzz.search.behaviour import Behaviours
 
 FINDING, INVALID, REPEATED = Verdict.FINDING, Verdict.INVALID, Verdict.REPEATED
 PLANE = np.zeros(2)
 ALL = np.ones(4, np.bool_)
 
 
+def unknown(count: int) -> np.ndarray:
+    """(count, q) Descriptors of episodes of which nothing is known."""
+    return Behaviours.unknown(count).descriptors
+
+
 def test_packing_counts_what_is_a_radius_from_all_that_counted_before():
     unit = np.array([[0.1, 0.1], [0.105, 0.1], [0.1101, 0.1], [0.9, 0.9]])
-    new = novelty(unit, PLANE, np.zeros((4, 1)), ALL)
+    new = novelty(unit, PLANE, np.zeros((4, 1)), unknown(len(unit)), ALL)
     assert new.close.tolist() == [True, False, True, True]
     assert new.near.tolist() == [True, False, False, True]
     assert new.behaviour.tolist() == [True, False, False, False]
@@ -24,7 +30,7 @@ def test_packing_counts_what_is_a_radius_from_all_that_counted_before():
 
 def test_packings_do_not_grow_with_the_radius():
     unit = np.random.default_rng(0).random((400, 3)) * 0.3
-    new = novelty(unit, np.zeros(3), np.zeros((400, 1)), np.ones(400, np.bool_))
+    new = novelty(unit, np.zeros(3), np.zeros((400, 1)), unknown(len(unit)), np.ones(400, np.bool_))
     counts = [int(flags.sum()) for flags in (new.close, new.near, new.far)]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[1] > counts[2] > 1
@@ -32,23 +38,27 @@ def test_packings_do_not_grow_with_the_radius():
 
 def test_refused_claims_take_no_room_in_a_packing():
     unit = np.array([[np.nan, np.nan], [0.1, 0.1]])
-    new = novelty(unit, PLANE, np.full((2, 1), np.nan), np.array([False, True]))
+    new = novelty(unit, PLANE, np.full((2, 1), np.nan), unknown(len(unit)), np.array([False, True]))
     assert new.close.tolist() == [False, True]
 
 
 def test_packing_goes_the_short_way_round_where_inputs_wrap():
     unit = np.array([[0.002], [0.998], [0.5]])
-    assert novelty(unit, np.ones(1), np.zeros((3, 1)), ALL[:3]).close.tolist() == [True, False, True]
+    assert novelty(unit, np.ones(1), np.zeros((3, 1)), unknown(len(unit)), ALL[:3]).close.tolist() == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_behaviours_are_all_alike_where_none_varies():
-    new = novelty(np.array([[0.1, 0.1], [0.9, 0.9]]), PLANE, np.empty((2, 0)), ALL[:2])
+    new = novelty(np.array([[0.1, 0.1], [0.9, 0.9]]), PLANE, np.empty((2, 0)), unknown(2), ALL[:2])
     assert new.behaviour.tolist() == [True, False]
 
 
 def test_radii_are_those_that_are_given():
     unit = np.array([[0.1, 0.1], [0.2, 0.1]])
-    new = novelty(unit, PLANE, np.zeros((2, 1)), ALL[:2], Radii(close=0.2))
+    new = novelty(unit, PLANE, np.zeros((2, 1)), unknown(len(unit)), ALL[:2], Radii(close=0.2))
     assert new.close.tolist() == [True, False]
 
 

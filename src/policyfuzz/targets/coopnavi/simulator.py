@@ -16,10 +16,11 @@ class SpreadSimulator:
     """n worlds at once; actions (m, 3, 5) are the weights of rest, right, left, up and down of each agent.
 
     Signals: `collisions`, colliding pairs summed over the steps so far; `finished`, 1 from the first step on
-    at which every agent has arrived at some landmark; `covered`, landmarks that are covered now.
+    at which every agent has arrived at some landmark; `covered`, landmarks that are covered now; and
+    `near misses`, how near pairs came to each other without touching, summed over the steps so far.
     """
 
-    signals: ClassVar[tuple[str, ...]] = ("collisions", "finished", "covered")
+    signals: ClassVar[tuple[str, ...]] = ("collisions", "finished", "covered", "near misses")
     capacity: ClassVar[int | None] = None
 
     def __init__(self, *, ends_when_finished: bool = True, position_first: bool = False) -> None:
@@ -28,12 +29,14 @@ class SpreadSimulator:
         self._position_first = position_first
         self._collisions = np.empty(0)
         self._finished = np.empty(0, np.bool_)
+        self._near_misses = np.empty(0)
         self._trail: list[NDArray[np.float64]] = []
 
     def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
         self.worlds = physics.start(inputs)
         self._collisions = np.zeros(len(inputs))
         self._finished = np.zeros(len(inputs), np.bool_)
+        self._near_misses = np.zeros(len(inputs))
         self._trail = []
         return self._frame(np.arange(len(inputs)), is_start=True)
 
@@ -59,13 +62,16 @@ class SpreadSimulator:
         else:  # the published code neither counts collisions nor looks for the end before the first step
             self._collisions[rows] += colliding
             self._finished[rows] |= arrived == physics.AGENTS
+            nearness = np.empty(count)
+            physics.near_misses(self.worlds, rows, nearness)
+            self._near_misses[rows] += nearness
         if len(self.worlds) <= _FILMED:
             self._trail.append(self.worlds[:, physics.POSITIONS].copy())
         finished = self._finished[rows]
         return Frame(
             observations=observations,
             states=observations[:, 0, : physics.STATE],
-            signals=np.column_stack([self._collisions[rows], finished, covered]),
+            signals=np.column_stack([self._collisions[rows], finished, covered, self._near_misses[rows]]),
             rewards=rewards,
             ended=finished & self._ends_when_finished,
         )

@@ -20,6 +20,8 @@ _USUAL = {"collisions": 5, "finish": "excuses", "horizon": 100, "landmarks": "ye
 #: Fewer steps do not take an agent across the square and let it stop there.
 _SHORTEST = 25
 _LONGEST = 100_000
+#: Near misses that count as most of a collision, and the largest part of one that any number counts as.
+_MANY_NEAR_MISSES, _LARGEST_PART = 10.0, 0.999
 
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
@@ -37,7 +39,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         inputs=_inputs(moves_landmarks=landmarks == "yes"),
         simulator=partial(SpreadSimulator, ends_when_finished=finish != "ignored"),
         policy=lambda: SpreadPolicy(bank),
-        oracle=Collisions(limit, excuses_finished=finish == "excuses"),
+        oracle=Collisions(limit, excuses_finished=finish == "excuses", horizon=horizon),
         horizon=horizon,
         policy_name=uri or "shipped actors",
         policy_uri=uri,
@@ -51,11 +53,14 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
 class Collisions(Composable):
     """Fires when agents collide in more than `limit` pair-steps; its step is the one that goes beyond.
 
-    With `excuses_finished` an episode in which all agents arrive at landmarks is no crash.
+    With `excuses_finished` an episode in which all agents arrive at landmarks is no crash. Its margin is the
+    number of colliding pair-steps that are missing, less a part of one for near misses; and the share of the
+    time that was left when they arrived, on the same scale.
     """
 
     limit: int
     excuses_finished: bool
+    horizon: int
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -66,12 +71,16 @@ class Collisions(Composable):
         collisions = trajectories.signal("collisions")
         too_many = counted & (collisions > self.limit)
         crashed = too_many.any(axis=1)
-        margins = self.limit + 1 - np.where(counted, collisions, 0.0).max(axis=1)
+        missing = self.limit + 1 - np.where(counted, collisions, 0.0).max(axis=1)
+        near_misses = np.where(counted, trajectories.signal("near misses"), 0.0).max(axis=1)
+        part = -np.expm1(-near_misses / _MANY_NEAR_MISSES) * _LARGEST_PART
+        margins = np.where(missing > 0, missing - part, missing)
         if self.excuses_finished:
-            finished = (counted & (trajectories.signal("finished") > 0)).any(axis=1)
+            arrived = counted & (trajectories.signal("finished") > 0)
+            finished = arrived.any(axis=1)
             crashed &= ~finished
-            # excused is as far from a crash as without any collision
-            margins = np.where(finished, np.maximum(margins, self.limit + 1), margins)
+            left = (self.limit + 1) * (1 - arrived.argmax(axis=1) / (self.horizon + 1))
+            margins = np.where(finished, np.maximum(margins, 0.0) + left, margins)
         return Verdicts(
             kinds=np.where(crashed, 0, NONE),
             steps=np.where(crashed, too_many.argmax(axis=1), NONE),
