@@ -290,6 +290,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, ...] | None]] = {
         "--samples": ("9",),
         "--sensitivity": ("exact",),
         "--quantile": ("0.1",),
+        "--freshness": ("mean",),
         "--tau": ("-3",),
         "--gamma": ("0.1",),
         "--components": ("3",),

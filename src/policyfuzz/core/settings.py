@@ -25,13 +25,19 @@ class DensitySettings:
     forgetting: float = 0.0  #: gamma in the paper, per sequence; 0 weighs all learnt sequences equally
 
 
+#: What the density of a state sequence is taken to be, see `FreshnessSettings.score`.
+FRESHNESS_SCORES = ("transition", "mean")
+
+
 @dataclass(frozen=True, slots=True)
 class FreshnessSettings:
     """When a state sequence counts as fresh."""
 
     quantile: float = 0.05  #: share of recent sequences that are called fresh
-    threshold: float | None = None  #: tau in the paper: a fixed log-density per state instead
+    threshold: float | None = None  #: tau in the paper: a fixed log-density instead
     memory: int = 2048  #: recent sequences whose densities place the quantile
+    #: "transition": log-density of the least likely transition; "mean": per state of the whole sequence.
+    score: str = "transition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class SearchSettings:
             raise unknown_name("sensitivity", self.sensitivity, ("exact", "lineage"))
         if self.samples < 1:
             raise UsageError(f"samples is {self.samples}, expected 1 or more")
+        if self.freshness.score not in FRESHNESS_SCORES:
+            raise unknown_name("freshness", self.freshness.score, FRESHNESS_SCORES)
         if not 0 < self.freshness.quantile < 1:
             raise UsageError(f"quantile is {self.freshness.quantile:g}, expected between 0 and 1")
         threshold = self.freshness.threshold
@@ -95,7 +103,7 @@ class CampaignConfig:
     @staticmethod
     def from_json(text: str) -> "CampaignConfig":
         """The configuration that `to_json` wrote; raises a ValueError if any value is of another type."""
-        config: CampaignConfig = _typed(CampaignConfig, json.loads(text))
+        config: CampaignConfig = _typed(CampaignConfig, _with_old_score(json.loads(text)))
         return config
 
     def differences(self, other: "CampaignConfig") -> list[str]:
@@ -110,6 +118,17 @@ class CampaignConfig:
             else f"{name} was {mine[name]!r}, now {theirs[name]!r}"
             for name in changed
         ]
+
+
+def _with_old_score(values: Any) -> Any:
+    """`values` of a configuration; files of earlier versions name no score of freshness: it was the mean."""
+    match values:
+        case {"search": {"freshness": {"score": _}}}:
+            return values
+        case {"search": {"freshness": {**freshness}, **search}}:
+            return {**values, "search": {**search, "freshness": {**freshness, "score": "mean"}}}
+        case _:
+            return values
 
 
 def _typed(kind: Any, value: Any) -> Any:
@@ -151,11 +170,15 @@ class CampaignOptions:
     quantile: float | None = _option(
         "search.freshness.quantile", "Share of state sequences called fresh.  [default: 0.05]"
     )
+    freshness: str | None = _option(
+        "search.freshness.score",
+        "What makes a state sequence fresh: its least likely transition (default), or its mean density.",
+    )
     tau: float | None = _option(
-        "search.freshness.threshold", "Fixed freshness threshold instead: a log-density per state."
+        "search.freshness.threshold", "Fixed freshness threshold instead: a log-density."
     )
     gamma: float | None = _option(
-        "search.density.forgetting", "Forget learnt sequences at this rate (paper: 0.01).  [default: 0]"
+        "search.density.forgetting", "Forget learnt sequences at this rate.  [default: 0]"
     )
     components: int | None = _option("search.density.components", "Gaussians per mixture.  [default: 10]")
     radius: float | None = _option(

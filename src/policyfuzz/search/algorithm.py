@@ -143,7 +143,7 @@ class SearchAlgorithm(Protocol):
 
     @property
     def fresh_threshold(self) -> float:
-        """Log-density per state below which a sequence is fresh, NaN without a density."""
+        """Log-density below which a sequence is fresh, NaN without a density."""
         ...
 
     @property

@@ -22,7 +22,7 @@ class Feedback:
     """What a guide says about n executions."""
 
     keep: NDArray[np.bool_]  #: (n,) True if there is a reason to keep the input
-    log_density: NDArray[np.float64]  #: (n,) per state, NaN if the guide has none
+    log_density: NDArray[np.float64]  #: (n,) of the state sequence, NaN if the guide has none
 
 
 class Guide(Protocol):
@@ -188,7 +188,7 @@ class FreshnessGuide:
     settings: FreshnessSettings = field(default_factory=FreshnessSettings)
     clock: TimeSplit = field(default_factory=TimeSplit)
     density: SequenceDensity = field(init=False)
-    threshold: float = field(init=False)  #: log-density per state below which a sequence is fresh
+    threshold: float = field(init=False)  #: log-density below which a sequence is fresh
     fresh_share: float = field(init=False, default=np.nan)  #: of the last executions considered
     _recent: NDArray[np.float64] = field(init=False)
 
@@ -206,11 +206,11 @@ class FreshnessGuide:
                 self.density.learn(states[finite], lengths[finite], rng)
                 if not self.density.is_fitted:
                     return Feedback(np.zeros(len(states), np.bool_), np.full(len(states), np.nan))
-                log_density = self.density.mean_log_density(states, lengths)
+                log_density = self._score(states, lengths)
                 fresh = finite
             else:
                 # a sequence that holds NaN has density NaN: it is neither fresh nor learnt
-                log_density = self.density.mean_log_density(states, lengths)
+                log_density = self._score(states, lengths)
                 fresh = log_density < self.threshold
                 learnt = fresh | (np.isnan(parent_returns) & ~np.isnan(log_density))
                 to_learn = executions[learnt]
@@ -227,6 +227,12 @@ class FreshnessGuide:
         self.density = SequenceDensity.from_state(density, self.density_settings)
         self._remember(state["recent"])
         self.fresh_share = float(state["fresh_share"][0])
+
+    def _score(self, states: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) log-density of sequences `states` (n, t, d); the lower, the fresher."""
+        if self.settings.score == "mean":
+            return self.density.mean_log_density(states, lengths)
+        return self.density.least_log_density(states, lengths)
 
     def _remember(self, log_density: NDArray[np.float64]) -> None:
         """Remember the latest of `log_density` (n,), and derive the threshold from them."""
