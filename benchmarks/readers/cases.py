@@ -294,6 +294,8 @@ _OPTIONS: dict[str, dict[str, tuple[str, ...] | None]] = {
         "--tau": ("-3",),
         "--gamma": ("0.1",),
         "--components": ("3",),
+        "--children": ("2",),
+        "--when-empty": ("stop",),
         "--radius": ("0.1",),
         "--executor": ("inline",),
         "-o": ("new", "campaign"),

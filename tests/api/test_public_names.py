@@ -71,6 +71,8 @@ def test_options_reach_their_settings():
         "tau": -1.5,
         "gamma": 0.01,
         "components": 4,
+        "children": 3,
+        "when_empty": "stop",
         "radius": 0.2,
     }
     config = pf.CampaignOptions(**chosen).applied_to(pf.CampaignConfig("target"))
@@ -87,6 +89,8 @@ def test_options_reach_their_settings():
         "tau": search.freshness.threshold,
         "gamma": search.density.forgetting,
         "components": search.density.components,
+        "children": search.published.children,
+        "when_empty": search.published.when_empty,
         "radius": config.distinct_radius,
     }
     assert pf.CampaignOptions().applied_to(config) == config

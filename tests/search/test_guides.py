@@ -5,7 +5,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import DensitySettings, FreshnessSettings
 from policyfuzz.density.sequence import SequenceDensity
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.search.mdpfuzz import FreshnessGuide, ReturnGuide
+from policyfuzz.search.guides import FreshnessGuide, ReturnGuide
 
 
 def executions(states, returns=None):

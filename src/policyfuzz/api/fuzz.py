@@ -62,6 +62,8 @@ def fuzz(
     tau: float | None = None,
     gamma: float | None = None,
     components: int | None = None,
+    children: int | None = None,
+    when_empty: str | None = None,
     radius: float | None = None,
 ) -> Result:
     """Search for valid inputs of `target`, solvable ones if it tests that, that make its `policy` crash.
@@ -117,6 +119,8 @@ def fuzz(
                 tau=tau,
                 gamma=gamma,
                 components=components,
+                children=children,
+                when_empty=when_empty,
                 radius=radius,
             ),
             policy=policy if isinstance(policy, str) else None,

@@ -78,6 +78,8 @@ the number of workers."""
     "tau",
     "gamma",
     "components",
+    "children",
+    "when_empty",
     "radius",
 )
 def command(

@@ -41,6 +41,22 @@ class FreshnessSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedSettings:
+    """What the code of the MDPFuzz paper does and its pseudocode does not; for strategies `...-published`."""
+
+    children: int = 5  #: mutants of a seed before it leaves the corpus
+    when_empty: str = "refill"  #: the corpus with new samples, or "stop" the campaign
+    crashed_samples: bool = True  #: are parents
+    learnt_below: float = math.log(0.01)  #: log-density of a state sequence below which it is learnt
+
+    def __post_init__(self) -> None:
+        if self.children < 1:
+            raise UsageError(f"children is {self.children}, expected 1 or more")
+        if self.when_empty not in ("refill", "stop"):
+            raise unknown_name("choice for an empty corpus", self.when_empty, ("refill", "stop"))
+
+
+@dataclass(frozen=True, slots=True)
 class SearchSettings:
     """What a user may choose about the search; a strategy uses the settings of its parts."""
 
@@ -48,6 +64,7 @@ class SearchSettings:
     sensitivity: str = "lineage"  #: energy of kept mutants: "exact" (an extra episode) or "lineage"
     density: DensitySettings = field(default_factory=DensitySettings)
     freshness: FreshnessSettings = field(default_factory=FreshnessSettings)
+    published: PublishedSettings = field(default_factory=PublishedSettings)
 
     def __post_init__(self) -> None:
         if self.sensitivity not in ("exact", "lineage"):
@@ -156,7 +173,8 @@ class CampaignOptions:
     """What a user may choose about a campaign, under the names of the command line. None: the default."""
 
     strategy: str | None = _option(
-        "strategy", "How to search: portfolio (default), mdpfuzz, reward or random."
+        "strategy",
+        "How to search: portfolio (default), mdpfuzz, reward, mdpfuzz-published, reward-published or random.",
     )
     seed: int | None = _option("seed", "Seed of all randomness of the search.  [default: 0]")
     batch: int | None = _option("batch_size", "Episodes per batch.  [default: the target's]")
@@ -181,6 +199,13 @@ class CampaignOptions:
         "search.density.forgetting", "Forget learnt sequences at this rate.  [default: 0]"
     )
     components: int | None = _option("search.density.components", "Gaussians per mixture.  [default: 10]")
+    children: int | None = _option(
+        "search.published.children",
+        "Mutants of a seed before it leaves the corpus, of published strategies.  [default: by target]",
+    )
+    when_empty: str | None = _option(
+        "search.published.when_empty", "What they do with an empty corpus: refill it (default), or stop."
+    )
     radius: float | None = _option(
         "distinct_radius", "Findings nearer than this are not distinct.  [default: 0.01]"
     )
@@ -224,6 +249,7 @@ class StopReason(StrEnum):
     MAX_FINDINGS = "max-findings"
     INTERRUPTED = "interrupted"
     EXHAUSTED = "exhausted"  #: every start has been tried
+    SEARCH_ENDED = "search-ended"  #: the strategy has nothing left to try
     UNHEALTHY = "unhealthy"
 
 
