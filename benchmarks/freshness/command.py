@@ -16,7 +16,7 @@ from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
 from policyfuzz.core.errors import UsageError, unknown_name
 
-_SCORED = ("acasxu", "coopnavi", "ripple-10", "lunarlander")
+_SCORED = ("acasxu", "coopnavi", "ripple-10")
 _SEARCHED = ("acasxu", "coopnavi")
 
 

@@ -190,7 +190,7 @@ class CampaignOptions:
     )
     freshness: str | None = _option(
         "search.freshness.score",
-        "What makes a state sequence fresh: its least likely transition (default), or its mean density.",
+        "Density of a state sequence: that of its least likely transition (default), or mean.",
     )
     tau: float | None = _option(
         "search.freshness.threshold", "Fixed freshness threshold instead: a log-density."
