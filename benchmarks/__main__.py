@@ -33,6 +33,7 @@ MODULES = {
     "attacks": "benchmarks.attacks.command",
     "coordinator-limit": "benchmarks.coordinator.limit",
     "footprint": "benchmarks.footprint",
+    "freshness": "benchmarks.freshness.command",
     "million": "benchmarks.million",
     "readers": "benchmarks.readers.command",
 }
@@ -44,6 +45,7 @@ BENCHMARKS = SPEED | {
     "attacks": "kills, stops, copies, cut logs, full disks: is a campaign the same afterwards (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
+    "freshness": "are crashes fresher than other episodes, and does a search gain by freshness (minutes)",
     "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
 }

@@ -1,4 +1,4 @@
-"""The paper's table of results beside ours: the same five models, a budget in episodes instead of hours."""
+"""The paper's table of results beside ours: its five scenarios, models of our own, budgets in episodes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -54,7 +54,7 @@ class Row:
 @click.option("--target", "targets", multiple=True, help="To fuzz; may be repeated.  [default: all]")
 @as_json
 def command(episodes: int, strategy: str, targets: tuple[str, ...], is_json: bool) -> None:
-    """Run a campaign on each model of the paper, and print its table of results beside ours."""
+    """Run a campaign on each scenario of the paper, with our models, and print its results beside ours."""
     with progress() as track:
         rows = run(track, episodes, strategy, targets)
     if is_json:

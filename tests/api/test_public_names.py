@@ -67,9 +67,12 @@ def test_options_reach_their_settings():
         "samples": 11,
         "sensitivity": "exact",
         "quantile": 0.2,
+        "freshness": "mean",
         "tau": -1.5,
         "gamma": 0.01,
         "components": 4,
+        "children": 3,
+        "when_empty": "stop",
         "radius": 0.2,
     }
     config = pf.CampaignOptions(**chosen).applied_to(pf.CampaignConfig("target"))
@@ -82,9 +85,12 @@ def test_options_reach_their_settings():
         "samples": search.samples,
         "sensitivity": search.sensitivity,
         "quantile": search.freshness.quantile,
+        "freshness": search.freshness.score,
         "tau": search.freshness.threshold,
         "gamma": search.density.forgetting,
         "components": search.density.components,
+        "children": search.published.children,
+        "when_empty": search.published.when_empty,
         "radius": config.distinct_radius,
     }
     assert pf.CampaignOptions().applied_to(config) == config

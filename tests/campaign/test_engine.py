@@ -7,8 +7,9 @@ import pytest
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Started, Stopped
 from policyfuzz.core.executions import Outcome
-from policyfuzz.core.settings import SearchSettings, StopReason
+from policyfuzz.core.settings import PublishedSettings, SearchSettings, StopReason
 from policyfuzz.core.target import Runner
+from policyfuzz.search.published import published_settings
 from policyfuzz.search.strategies import STRATEGIES
 
 RIPPLE = "ripple:dimensions=3,probability=0.01"
@@ -108,6 +109,19 @@ def test_stop_by_findings_when_enough_are_confirmed(tmp_path):
     assert campaign.about["stop_reason"] == StopReason.MAX_FINDINGS
 
 
+def test_campaign_ends_when_the_search_has_nothing_left_to_try(tmp_path):
+    target = load_target(RIPPLE)
+    settings = replace(PUBLISHED, published=PublishedSettings(children=1, when_empty="stop"))
+    config = CampaignConfig(target.name, strategy="reward-published", batch_size=64, search=settings)
+    once = run_parts(target, tmp_path / "once", config, [Budget(executions=100_000)])
+    assert once.about["stop_reason"] == StopReason.SEARCH_ENDED
+    assert 200 <= once.progress().executions < 100_000, "samples and their probes at least"
+    assert {finding.status for finding in once.findings()} <= {"confirmed"}
+    twice = run_parts(target, tmp_path / "twice", config, [Budget(executions=100_000)] * 2)
+    assert twice.about["stop_reason"] == StopReason.SEARCH_ENDED
+    assert results(twice) == results(once)
+
+
 def test_events_tell_the_story_in_order(tmp_path):
     target = load_target(RIPPLE)
     events: list[Event] = []
@@ -142,10 +156,22 @@ def test_interrupt_saves_what_is_done_and_resume_equals_uninterrupted(tmp_path, 
     assert results(CampaignReader(tmp_path / "parts")) == results(whole)
 
 
-@pytest.mark.parametrize("settings", [SearchSettings(sensitivity="exact"), SearchSettings(samples=50)])
-def test_resume_after_every_batch_equals_one_run(tmp_path, run_campaign, settings):
+PUBLISHED = replace(
+    published_settings(SearchSettings(samples=100), RIPPLE), published=PublishedSettings(children=1)
+)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings"),
+    [
+        ("portfolio", SearchSettings(samples=50)),
+        ("mdpfuzz", SearchSettings(sensitivity="exact")),
+        ("mdpfuzz-published", PUBLISHED),
+    ],
+)
+def test_resume_after_every_batch_equals_one_run(tmp_path, run_campaign, strategy, settings):
     target = load_target(RIPPLE)
-    whole = run_campaign(target, "whole", executions=1500, search=settings)
+    whole = run_campaign(target, "whole", executions=1500, strategy=strategy, search=settings)
 
     def interrupt(event: Event) -> None:
         if isinstance(event, BatchDone):

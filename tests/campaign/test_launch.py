@@ -70,6 +70,14 @@ def test_folder_of_a_campaign_is_a_plain_name_whatever_the_target_is_called(
     assert [path.name for path in tmp_path.iterdir()] == ["campaigns"]
 
 
+def test_published_strategies_have_the_constants_of_their_target_unless_the_user_has_chosen(tmp_path):
+    options = CampaignOptions(strategy="reward-published", components=3, samples=60)
+    launched = launch(load_target("coopnavi"), Budget(executions=100), options, folder=tmp_path / "c")
+    search = CampaignReader(launched.folder).config.search
+    assert (search.density.components, search.samples) == (3, 60)
+    assert (search.published.children, search.density.forgetting) == (20, 0.1)
+
+
 def test_resumed_campaign_finds_what_an_uninterrupted_one_finds(target, tmp_path):
     options = CampaignOptions(seed=3, samples=100)
     whole = launch(target, Budget(executions=900), options, folder=tmp_path / "whole")

@@ -15,7 +15,8 @@ from policyfuzz.oracles import NONE, Verdicts
 from policyfuzz.search.algorithm import RandomSearch
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.mdpfuzz import EnergySearch, FreshnessGuide, ReturnGuide
+from policyfuzz.search.guides import FreshnessGuide, ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergySearch
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 

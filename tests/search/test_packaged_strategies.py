@@ -8,7 +8,8 @@ from policyfuzz.search.strategies import STRATEGIES, find_strategy, make_fuzzer,
 
 MODULE = """
 from policyfuzz import Strategy
-from policyfuzz.search.mdpfuzz import EnergySearch, ReturnGuide
+from policyfuzz.search.guides import ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergySearch
 
 def algorithm(settings, clock):
     return EnergySearch((ReturnGuide(),), settings.samples, explored_share=0.25)

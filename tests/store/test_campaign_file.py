@@ -1,3 +1,4 @@
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -135,6 +136,12 @@ def test_config_survives_the_round_trip_through_text():
         "acasxu", policy="acasxu:x", seed=3, search=SearchSettings(samples=7, sensitivity="exact")
     )
     assert Config.from_json(config.to_json()) == config
+
+
+def test_config_of_an_earlier_version_keeps_its_mean_freshness():
+    values = json.loads(Config("acasxu", strategy="mdpfuzz").to_json())
+    del values["search"]["freshness"]["score"]
+    assert Config.from_json(json.dumps(values)).search.freshness.score == "mean"
 
 
 def test_differences_name_what_changed():

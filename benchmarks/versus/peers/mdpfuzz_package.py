@@ -25,7 +25,7 @@ from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.target import Target
 from policyfuzz.search.algorithm import Validator
 
-#: K, tau and gamma of the paper.
+#: K and tau of the paper; gamma of the replication, since the paper gives none.
 _COMPONENTS, _THRESHOLD, _UPDATE_WEIGHT = 10, 0.01, 0.01
 #: One in so many episodes is a seed input: 1,000 of 5,000.
 _EPISODES_PER_SEED_INPUT = 5

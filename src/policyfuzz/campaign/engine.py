@@ -180,7 +180,7 @@ class Campaign:
             while len(self._in_flight) < self.store.config.window and (cases := self._next_batch(reason)):
                 self._submit(cases)
             if not self._in_flight:
-                return reason or StopReason.MAX_EXECS
+                return reason or StopReason.SEARCH_ENDED
             try:
                 executions = self._collect(self._time_left())
             except TimeIsUp:  # a resumed campaign runs again what is in flight

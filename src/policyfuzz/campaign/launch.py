@@ -22,6 +22,7 @@ from policyfuzz.core.settings import (
 )
 from policyfuzz.core.target import Diagnosis, MakeRunner, Runner, Target, split_options
 from policyfuzz.execution.executor import InlineExecutor, MakeExecutor
+from policyfuzz.search.strategies import find_strategy
 from policyfuzz.store.database import FILE_NAME, LOCK_NAME, UNFINISHED
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
@@ -155,9 +156,9 @@ def _start(
     options: CampaignOptions,
 ) -> CampaignWriter:
     """The store of a new campaign in `folder`."""
-    defaults = CampaignConfig(
-        target.name, batch_size=target.batch_size, search=SearchSettings(samples=target.samples)
-    )
+    strategy = find_strategy(options.strategy or DEFAULT_STRATEGY)
+    search = strategy.defaults(SearchSettings(samples=target.samples), target.name)
+    defaults = CampaignConfig(target.name, batch_size=target.batch_size, search=search)
     config = _config(defaults, target, policy, references, options)
     return CampaignWriter.create(folder, config, target.inputs, _about(target))
 

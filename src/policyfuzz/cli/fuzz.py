@@ -73,7 +73,18 @@ the number of workers."""
 @as_json
 @click.option("--force", is_flag=True, help="Search even if the health check fails.")
 @campaign_options(
-    "batch", "window", "samples", "sensitivity", "quantile", "tau", "gamma", "components", "radius"
+    "batch",
+    "window",
+    "samples",
+    "sensitivity",
+    "quantile",
+    "freshness",
+    "tau",
+    "gamma",
+    "components",
+    "children",
+    "when_empty",
+    "radius",
 )
 def command(
     request: Request,

@@ -200,7 +200,7 @@ def campaign_options(*names: str) -> Callable[[Callable[..., int]], Callable[...
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         for name in reversed(names):
-            flags = (f"--{name}",) if name != "seed" else ("-s", "--seed")
+            flags = (f"--{name.replace('_', '-')}",) if name != "seed" else ("-s", "--seed")
             kind = get_args(types[name])[0]  # of int | None, for example
             command = click.option(*flags, type=kind, help=known[name].metadata["description"])(command)
         return command

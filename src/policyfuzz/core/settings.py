@@ -27,13 +27,35 @@ class DensitySettings:
     forgetting: float = 0.0  #: gamma in the paper, per sequence; 0 weighs all learnt sequences equally
 
 
+#: What the density of a state sequence is taken to be, see `FreshnessSettings.score`.
+FRESHNESS_SCORES = ("transition", "mean")
+
+
 @dataclass(frozen=True, slots=True)
 class FreshnessSettings:
     """When a state sequence counts as fresh."""
 
     quantile: float = 0.05  #: share of recent sequences that are called fresh
-    threshold: float | None = None  #: tau in the paper: a fixed log-density per state instead
+    threshold: float | None = None  #: tau in the paper: a fixed log-density instead
     memory: int = 2048  #: recent sequences whose densities place the quantile
+    #: "transition": log-density of the least likely transition; "mean": per state of the whole sequence.
+    score: str = "transition"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSettings:
+    """What the code of the MDPFuzz paper does and its pseudocode does not; for strategies `...-published`."""
+
+    children: int = 5  #: mutants of a seed before it leaves the corpus
+    when_empty: str = "refill"  #: the corpus with new samples, or "stop" the campaign
+    crashed_samples: bool = True  #: are parents
+    learnt_below: float = math.log(0.01)  #: log-density of a state sequence below which it is learnt
+
+    def __post_init__(self) -> None:
+        if self.children < 1:
+            raise UsageError(f"children is {self.children}, expected 1 or more")
+        if self.when_empty not in ("refill", "stop"):
+            raise unknown_name("choice for an empty corpus", self.when_empty, ("refill", "stop"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +66,15 @@ class SearchSettings:
     sensitivity: str = "lineage"  #: energy of kept mutants: "exact" (an extra episode) or "lineage"
     density: DensitySettings = field(default_factory=DensitySettings)
     freshness: FreshnessSettings = field(default_factory=FreshnessSettings)
+    published: PublishedSettings = field(default_factory=PublishedSettings)
 
     def __post_init__(self) -> None:
         if self.sensitivity not in ("exact", "lineage"):
             raise unknown_name("sensitivity", self.sensitivity, ("exact", "lineage"))
         if self.samples < 1:
             raise UsageError(f"samples is {self.samples}, expected 1 or more")
+        if self.freshness.score not in FRESHNESS_SCORES:
+            raise unknown_name("freshness", self.freshness.score, FRESHNESS_SCORES)
         if not 0 < self.freshness.quantile < 1:
             raise UsageError(f"quantile is {self.freshness.quantile:g}, expected between 0 and 1")
         threshold = self.freshness.threshold
@@ -99,7 +124,7 @@ class CampaignConfig:
     @staticmethod
     def from_json(text: str) -> "CampaignConfig":
         """The configuration that `to_json` wrote; raises a ValueError if any value is of another type."""
-        config: CampaignConfig = _typed(CampaignConfig, json.loads(text))
+        config: CampaignConfig = _typed(CampaignConfig, _with_old_score(json.loads(text)))
         return config
 
     def differences(self, other: "CampaignConfig") -> list[str]:
@@ -116,6 +141,17 @@ class CampaignConfig:
             else f"{name} was {mine[name]!r}, now {theirs[name]!r}"
             for name in changed
         ]
+
+
+def _with_old_score(values: Any) -> Any:
+    """`values` of a configuration; files of earlier versions name no score of freshness: it was the mean."""
+    match values:
+        case {"search": {"freshness": {"score": _}}}:
+            return values
+        case {"search": {"freshness": {**freshness}, **search}}:
+            return {**values, "search": {**search, "freshness": {**freshness, "score": "mean"}}}
+        case _:
+            return values
 
 
 def _typed(kind: Any, value: Any) -> Any:
@@ -143,7 +179,8 @@ class CampaignOptions:
     """What a user may choose about a campaign, under the names of the command line. None: the default."""
 
     strategy: str | None = _option(
-        "strategy", "How to search: portfolio (default), mdpfuzz, reward or random."
+        "strategy",
+        "How to search: portfolio (default), mdpfuzz, reward, mdpfuzz-published, reward-published or random.",
     )
     seed: int | None = _option("seed", "Seed of all randomness of the search.  [default: 0]")
     batch: int | None = _option("batch_size", "Episodes per batch.  [default: the target's]")
@@ -157,13 +194,24 @@ class CampaignOptions:
     quantile: float | None = _option(
         "search.freshness.quantile", "Share of state sequences called fresh.  [default: 0.05]"
     )
+    freshness: str | None = _option(
+        "search.freshness.score",
+        "Density of a state sequence: that of its least likely transition (default), or mean.",
+    )
     tau: float | None = _option(
-        "search.freshness.threshold", "Fixed freshness threshold instead: a log-density per state."
+        "search.freshness.threshold", "Fixed freshness threshold instead: a log-density."
     )
     gamma: float | None = _option(
-        "search.density.forgetting", "Forget learnt sequences at this rate (paper: 0.01).  [default: 0]"
+        "search.density.forgetting", "Forget learnt sequences at this rate.  [default: 0]"
     )
     components: int | None = _option("search.density.components", "Gaussians per mixture.  [default: 10]")
+    children: int | None = _option(
+        "search.published.children",
+        "Mutants of a seed before it leaves the corpus, of published strategies.  [default: by target]",
+    )
+    when_empty: str | None = _option(
+        "search.published.when_empty", "What they do with an empty corpus: refill it (default), or stop."
+    )
     radius: float | None = _option(
         "distinct_radius",
         "Findings are alike if their inputs differ by less, per dimension as a share of its range."
@@ -209,6 +257,7 @@ class StopReason(StrEnum):
     MAX_FINDINGS = "max-findings"
     INTERRUPTED = "interrupted"
     EXHAUSTED = "exhausted"  #: every start has been tried
+    SEARCH_ENDED = "search-ended"  #: the strategy has nothing left to try
     UNHEALTHY = "unhealthy"
 
 

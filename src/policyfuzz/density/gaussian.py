@@ -53,6 +53,10 @@ class GaussianMixture:
         """(n,) log-density at `points` (n, d)."""
         return self._score(points)[0]
 
+    def log_parts(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(k, n) log of weight times density of every component at `points` (n, d)."""
+        return self._score(points, components=True)[2]
+
     def chain_log_density(
         self, path: NDArray[np.float64], moving: NDArray[np.int64], limits: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

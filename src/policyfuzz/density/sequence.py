@@ -53,11 +53,31 @@ class SequenceDensity:
         self, states: NDArray[np.float64], lengths: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """(n,) log-density per state of sequences `states` (n, t, d), of which `lengths` (n,) count. Pure."""
+        return self._scores(states, lengths, np.add) / lengths
+
+    def least_log_density(
+        self, states: NDArray[np.float64], lengths: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """(n,) log-density of the least likely transition of each sequence, arguments as above. Pure.
+
+        A sequence of one state has no transition: it gets the log-density of that state.
+        """
+        return self._scores(states, lengths, np.minimum)
+
+    def _scores(
+        self, states: NDArray[np.float64], lengths: NDArray[np.int64], combine: np.ufunc
+    ) -> NDArray[np.float64]:
+        """(n,) the log-densities of the transitions of each sequence, added up or their minimum.
+
+        A sum begins with the log-density of the first state.
+        """
         increments = (self._scale * self._increment_scale)[self._moving]
         mixture = self.pairs.mixture.in_units(np.concatenate([self._scale, increments]))
         limits = _LIMIT * self._scale
         resting = self._resting()
-        totals = np.empty(len(states))
+        log_unit = np.log(self._increment_scale).sum()
+        log_rest = -0.5 * len(resting) * np.log(2 * np.pi * self.settings.regularisation)
+        scores = np.empty(len(states))
         size = max(1, _CHUNK // states.shape[1])
         for start in range(0, len(states), size):
             part = slice(start, start + size)
@@ -68,18 +88,14 @@ class SequenceDensity:
             )
             ends = np.cumsum(lengths[part])
             starts = ends - lengths[part]
-            pair_logs[ends - 1] = state_logs[ends - 1] = 0.0  # the next state is in another sequence
-            state_logs[starts] = 0.0  # log s(S_0) cancels out
-            totals[part] = np.add.reduceat(pair_logs - state_logs, starts)
-            totals[part] -= self._movement_penalty(centred, counted[:, 1:], resting)
-        log_unit = np.log(self._increment_scale).sum()
-        log_rest = -0.5 * len(resting) * np.log(2 * np.pi * self.settings.regularisation)
-        totals += (lengths - 1) * (log_rest - log_unit)
-        is_single = lengths == 1
-        if is_single.any():
-            alone = self._centred(states[is_single])[:, :, 0]
-            totals[is_single] = mixture.chain_log_density(alone.T, self._moving, limits)[1]
-        return np.asarray(totals / lengths)
+            first_logs = state_logs[starts]
+            logs = pair_logs - state_logs + (log_rest - log_unit)
+            logs -= self._movement_penalty(centred, counted, resting)
+            # behind the last state is another sequence; a sum begins with the first state instead
+            logs[ends - 1] = first_logs if combine is np.add else np.inf
+            scores[part] = combine.reduceat(logs, starts)
+            scores[part] = np.where(lengths[part] == 1, first_logs, scores[part])
+        return scores
 
     def learn(
         self, states: NDArray[np.float64], lengths: NDArray[np.int64], rng: np.random.Generator
@@ -189,17 +205,22 @@ class SequenceDensity:
         return pairs.T
 
     def _movement_penalty(
-        self, centred: NDArray[np.float64], has_next: NDArray[np.bool_], resting: NDArray[np.int64]
+        self, centred: NDArray[np.float64], counted: NDArray[np.bool_], resting: NDArray[np.int64]
     ) -> NDArray[np.float64] | float:
-        """(n,) loss of log-density by movement of `resting` coordinates; 0 if none moves."""
+        """(m,) loss of log-density by movement of `resting` coordinates to the next state; 0 if none moves.
+
+        One for each `counted` (n, t) state of `centred` (d, n, t); 0 behind the last state.
+        """
         penalty: NDArray[np.float64] | float = 0.0
         for axis in resting:
             values = centred[axis]
             if (values[:, 1:] != values[:, :-1]).any():
                 limit = _LIMIT * self._scale[axis]
-                moved = np.where(has_next, np.diff(np.clip(values, -limit, limit), axis=1), 0.0)
+                moved = np.zeros_like(values)
+                moved[:, :-1] = np.diff(np.clip(values, -limit, limit), axis=1)
+                moved[:, :-1][~counted[:, 1:]] = 0.0
                 unit = self._scale[axis] * self._increment_scale[axis]
-                penalty += 0.5 * ((moved / unit) ** 2).sum(axis=1) / self.settings.regularisation
+                penalty += 0.5 * (moved / unit)[counted] ** 2 / self.settings.regularisation
         return penalty
 
 

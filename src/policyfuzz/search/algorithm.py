@@ -169,7 +169,7 @@ class SearchAlgorithm(Protocol):
 
     @property
     def fresh_threshold(self) -> float:
-        """Log-density per state below which a sequence is fresh, NaN without a density."""
+        """Log-density below which a sequence is fresh, NaN without a density."""
         ...
 
     @property
@@ -182,7 +182,10 @@ class SearchAlgorithm(Protocol):
         ...
 
     def propose(self, context: SearchContext, rng: np.random.Generator, count: int) -> Cases:
-        """Up to `count` cases, at least one. Called once all first samples have been learnt."""
+        """Up to `count` cases. Called once all first samples have been learnt.
+
+        None while it waits for results. None while no case is being run ends the search.
+        """
         ...
 
     def learn(

@@ -13,7 +13,7 @@ COLUMNS: Mapping[str, type] = {
     "case_seed": np.uint64,  #: of the episode; children may keep it
     "return": np.float64,
     "energy": np.float64,  #: the weight with which the entry is chosen; NaN until measured
-    "log_density": np.float64,  #: per state when it was kept
+    "log_density": np.float64,  #: of its state sequence when it was kept
     "distance": np.float64,  #: from a crash, see `evaluation.Nearness`
     "tie_break": np.float64,  #: decides between equal distances
     "is_crash": np.bool_,  #: True for a finding; some algorithms change findings too

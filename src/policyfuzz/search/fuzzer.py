@@ -31,9 +31,10 @@ from policyfuzz.search.state import State, prefixed, substate
 class Fuzzer:
     """Proposes cases and learns from their executions.
 
-    `ask(n)` returns up to n cases, none while it waits for the first samples. `tell` takes whole batches in
-    the order in which they were asked. The same seed, calls and results give the same cases. Once the fuzzer
-    `is_warm`, a batch may end with imported cases, which it did not ask for.
+    `ask(n)` returns up to n cases, none while it waits for results, and none for ever if the algorithm has
+    nothing left to try. `tell` takes whole batches in the order in which they were asked. The same seed,
+    calls and results give the same cases. Once the fuzzer `is_warm`, a batch may end with imported cases,
+    which it did not ask for.
     """
 
     space: InputSpace
@@ -111,7 +112,7 @@ class Fuzzer:
             count -= len(cases[0])
             cases.append(self._samples(rng, count))
             count -= len(cases[1])
-            # wait for the first samples and their probes; after that there is always something to propose
+            # wait for the first samples and their probes
             self._is_warm |= not self._awaited
             if count > 0 and self._is_warm:
                 cases.append(self.algorithm.propose(self._context, rng, count))

@@ -15,8 +15,11 @@ from policyfuzz.core.target import Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.algorithm import RandomSearch, SearchAlgorithm
 from policyfuzz.search.fuzzer import Fuzzer
-from policyfuzz.search.mdpfuzz import EnergySearch, FreshnessGuide, ReturnGuide
+from policyfuzz.search.guides import FreshnessGuide, Guide, PublishedFreshnessGuide, ReturnGuide
+from policyfuzz.search.mdpfuzz import EnergySearch
+from policyfuzz.search.parent_pool import ParentPool
 from policyfuzz.search.portfolio import SAMPLES, PortfolioSearch
+from policyfuzz.search.published import published_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Strategy:
 
     summary: str
     algorithm: Callable[[SearchSettings, TimeSplit], SearchAlgorithm]  #: makes a new one for every fuzzer
+    #: Default settings by the name of a target, from those of all strategies.
+    defaults: Callable[[SearchSettings, str], SearchSettings] = lambda settings, _target: settings
 
 
 def _portfolio(settings: SearchSettings, _clock: TimeSplit) -> SearchAlgorithm:
@@ -40,6 +45,29 @@ def _reward(settings: SearchSettings, _clock: TimeSplit) -> SearchAlgorithm:
     return EnergySearch((ReturnGuide(),), settings.samples, settings.sensitivity == "exact")
 
 
+def _mdpfuzz_published(settings: SearchSettings, clock: TimeSplit) -> SearchAlgorithm:
+    learnt_below, threshold = settings.published.learnt_below, settings.freshness.threshold
+    kept_below = learnt_below if threshold is None else threshold
+    freshness = PublishedFreshnessGuide(kept_below, learnt_below, settings.density, clock)
+    return _published((ReturnGuide(), freshness), settings)
+
+
+def _reward_published(settings: SearchSettings, _clock: TimeSplit) -> SearchAlgorithm:
+    return _published((ReturnGuide(),), settings)
+
+
+def _published(guides: tuple[Guide, ...], settings: SearchSettings) -> SearchAlgorithm:
+    return EnergySearch(
+        guides,
+        settings.samples,
+        settings.sensitivity == "exact",
+        energy_per_distance=False,
+        keeps_crashed_samples=settings.published.crashed_samples,
+        pool=ParentPool(settings.published.children),
+        refills=settings.published.when_empty == "refill",
+    )
+
+
 STRATEGIES: Mapping[str, Strategy] = {
     "portfolio": Strategy(
         "climbs to new crash regions and walks through known ones; a bandit shares out the episodes",
@@ -50,6 +78,14 @@ STRATEGIES: Mapping[str, Strategy] = {
         _mdpfuzz,
     ),
     "reward": Strategy("as mdpfuzz, without freshness", _reward),
+    "mdpfuzz-published": Strategy(
+        "as the paper's code does it: seeds that run out, two mixtures, its constants for each target",
+        _mdpfuzz_published,
+        published_settings,
+    ),
+    "reward-published": Strategy(
+        "as mdpfuzz-published, without freshness", _reward_published, published_settings
+    ),
     "random": Strategy("samples only; nothing is learnt", lambda _settings, _clock: RandomSearch()),
 }
 GROUP = "policyfuzz.strategies"
@@ -88,10 +124,12 @@ def make_fuzzer(
 ) -> Fuzzer:
     """A fuzzer with the named `strategy` for the inputs of `target`, or for an input space alone.
 
-    Findings within `radius` of each other are alike: a root mean square per dimension of the unit cube.
+    Without `settings` it has the defaults of the strategy for the target. Findings within `radius` of each
+    other are alike: a root mean square per dimension of the unit cube.
     """
-    settings, clock = settings or SearchSettings(), clock or TimeSplit()
-    algorithm = find_strategy(strategy).algorithm(settings, clock)
+    found, clock = find_strategy(strategy), clock or TimeSplit()
+    name = "" if isinstance(target, InputSpace) else target.name
+    algorithm = found.algorithm(settings or found.defaults(SearchSettings(), name), clock)
     if isinstance(target, InputSpace):
         return Fuzzer(target, None, algorithm, seed, clock, radius)
     return Fuzzer(target.inputs, target.solvable, algorithm, seed, clock, radius)

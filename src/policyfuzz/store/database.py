@@ -196,7 +196,7 @@ SEED_COLUMNS = {
     "case_seed": Column("INTEGER NOT NULL", "random seed of its episode; mutants keep it"),
     "return": Column("REAL", "sum of rewards; NULL if it was NaN"),
     "energy": Column("REAL", "weight with which it is chosen; NULL until measured"),
-    "log_density": Column("REAL", "per state; NULL without freshness"),
+    "log_density": Column("REAL", "of its state sequence; NULL without freshness"),
     "distance": Column("REAL", "from a crash; NULL if the strategy ignores it"),
     "tie_break": Column("REAL", "decides between equal distances; NULL if the strategy ignores it"),
     "is_crash": Column("INTEGER NOT NULL", "1: a finding that the search mutates as well"),

@@ -176,7 +176,7 @@ class Progress:
     busy_seconds: Annotated[float, Column(_REAL, "of these, spent on episodes")] = 0.0
     restarts: Annotated[int, Column(_INTEGER, "workers that were replaced")] = 0
     fresh_share: Annotated[float, Column("REAL", "of this batch: share of fresh sequences")] = math.nan
-    fresh_threshold: Annotated[float, Column("REAL", "of this batch: log-density per state")] = math.nan
+    fresh_threshold: Annotated[float, Column("REAL", "of this batch: a log-density")] = math.nan
 
     @property
     def problem(self) -> str | None:

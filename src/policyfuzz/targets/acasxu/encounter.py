@@ -18,7 +18,7 @@ STEPS = 100
 COLLISION_FEET = 200.0
 RANGE_FEET = (1000.0, 60261.0)
 OWN_SPEED = (10.0, 1100.0)
-INTRUDER_SPEED = (0.0, 1200.0)
+INTRUDER_SPEED = (0.0, 1200.0)  #: as in the public code; the paper says 1,100
 NORTH = np.pi / 2
 
 ADVISORIES = ("clear of conflict", "weak left", "weak right", "strong left", "strong right")

@@ -3,8 +3,9 @@ import pytest
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import DensitySettings, FreshnessSettings
+from policyfuzz.density.sequence import SequenceDensity
 from policyfuzz.oracles import NONE, Verdicts
-from policyfuzz.search.mdpfuzz import FreshnessGuide, ReturnGuide
+from policyfuzz.search.guides import FreshnessGuide, ReturnGuide
 
 
 def executions(states, returns=None):
@@ -77,11 +78,15 @@ def test_threshold_forgets_what_is_older_than_its_memory():
     assert len(guide.state()["recent"]) == 60
 
 
-def test_scores_come_from_before_the_batch_was_learnt():
-    rng, guide = np.random.default_rng(0), guide_with()
+@pytest.mark.parametrize(
+    ("name", "score"),
+    [("mean", SequenceDensity.mean_log_density), ("transition", SequenceDensity.least_log_density)],
+)
+def test_scores_come_from_before_the_batch_was_learnt(name, score):
+    rng, guide = np.random.default_rng(0), guide_with(score=name)
     consider(guide, walks(rng, 100))
     states = walks(rng, 50, start=2.0)
-    before = guide.density.mean_log_density(states, np.full(50, 10))
+    before = score(guide.density, states, np.full(50, 10))
     np.testing.assert_array_equal(consider(guide, states, np.nan).log_density, before)
 
 

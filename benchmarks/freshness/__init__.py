@@ -1,0 +1,1 @@
+"""Whether freshness tells crashes from other episodes, and whether a search finds more with it."""
