@@ -229,19 +229,23 @@ class Campaign:
         """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
         size, executed = self._batch_size, self.progress.executions
         in_flight = sum(len(cases) for cases in self._in_flight)
-        limit = self.budget.executions
-        left = size if limit is None else max(limit - executed - in_flight, 0)
-        confirm = self._confirmations.take(min(size, left))
-        room = min(size, left) - len(confirm)
+        limit, reruns = self.budget.executions, 1 + len(self.references)
+        # a confirmed finding is also run with the references, those in flight included
+        due = sum(int(np.count_nonzero(cases.purposes == Purpose.CONFIRM)) for cases in self._in_flight)
+        left = reruns * size if limit is None else limit - executed - in_flight - (reruns - 1) * due
+        left = max(left, 0)
+        confirm = self._confirmations.take(min(size, left // reruns))
+        room = min(size - len(confirm), left - reruns * len(confirm))
         reseed = self._trials.take(room if reason else min(room, max(1, int(_LARGEST_TRIAL_SHARE * size))))
         asked = imported = Cases.none(len(self.target.inputs.dimensions))
         if reason is None:
-            reruns = 1 + len(self.references)
             reserved = reruns * len(self._confirmations) + self._trials.waiting + 2 * len(reseed)
             room = self.budget.room(size - len(confirm) - len(reseed), executed, in_flight, reserved, reruns)
             if self._fuzzer.is_warm:  # the first samples are waited for, and not mixed with others
                 imported = self._imports.take(import_share(executed + in_flight, room))
             room -= len(imported)
+            if not (in_flight or len(confirm) or len(reseed) or len(imported)) and left < reruns:
+                room = left  # too little to confirm anything
             asked = self._fuzzer.ask(room) if room > 0 else asked
         cases = Cases.concatenate([confirm, reseed, asked, imported])
         return cases if len(cases) else None
