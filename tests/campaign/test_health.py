@@ -1,3 +1,4 @@
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -60,14 +61,16 @@ def test_verdict_is_the_worst_that_is_said_of_the_policy(levels, word):
 )
 def test_policy_that_crashes_from_most_draws_is_weak(crashes, level):
     executions = Executions.of(np.linspace(0, 1, 64), np.arange(64) < crashes)
-    found = examine(load_target("faulty_targets:healthy"), Nominal(executions, executions[:2], 1.0, 1.0))
+    found = examine(
+        load_target("faulty_targets:healthy"), Nominal(executions, executions[:2], None, 1.0, 1.0)
+    )
     assert next(one for one in found if one.name == "oracle").level is level
 
 
 def test_solvable_is_said_only_where_it_is_tested():
     tested = load_target("faulty_targets:healthy")
     executions = Executions.of(np.linspace(0, 1, 64), np.zeros(64, np.bool_))
-    nominal = Nominal(executions, executions[:2], 1.0, 1.0)
+    nominal = Nominal(executions, executions[:2], None, 1.0, 1.0)
 
     def said(target):
         return next(one.message for one in examine(target, nominal) if one.name == "inputs")
@@ -132,7 +135,7 @@ def test_worker_that_is_lost_in_one_of_two_runs_is_not_called_randomness(kind, l
     runs = [both, with_error(both, 2, kind)]
     first, second = runs if is_second else runs[::-1]
     target = replace(load_target("faulty_targets:healthy"), further_checks=None)
-    diagnoses = {one.name: one for one in examine(target, Nominal(first, second, 1.0, 1.0))}
+    diagnoses = {one.name: one for one in examine(target, Nominal(first, second, None, 1.0, 1.0))}
     assert diagnoses["determinism"].level is level
     assert told in diagnoses["determinism"].message
 
@@ -141,10 +144,23 @@ def test_worker_that_is_lost_does_not_hide_randomness():
     both = Executions.of(np.arange(4.0), np.zeros(4))
     other = replace(with_error(both, 2, CRASHED), returns=np.array([0.0, 7.0, np.nan, 3.0]))
     target = replace(load_target("faulty_targets:healthy"), further_checks=None)
-    diagnoses = {one.name: one for one in examine(target, Nominal(both, other, 1.0, 1.0))}
+    diagnoses = {one.name: one for one in examine(target, Nominal(both, other, None, 1.0, 1.0))}
     assert diagnoses["determinism"].message == "1 of 4 episodes gave another result when run again"
 
 
 def test_first_error_is_told_with_its_place():
     found = diagnosis("errors", "raising")
     assert "(faulty_targets.py:" in found.message
+
+
+def seed_told(target):
+    return next(one.message for one in check_target(target, episodes=60, seed=0) if one.name == "case seed")
+
+
+def test_check_says_what_the_case_seed_does():
+    unused = load_target("faulty_targets:healthy")
+    assert seed_told(unused) == "another case seed changes none of 8 episodes"
+    noise = load_target("planted_targets:noisy")
+    assert re.match(r"another case seed changes \d of 8 episodes: findings are tried with", seed_told(noise))
+    situation = replace(noise, seed_is_situation=True)
+    assert seed_told(situation) == "the case seed is part of the situation, as the input is"

@@ -3,8 +3,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfuzz.search.archive import Archive
+from policyfuzz.search.behaviour import BEHAVIOUR_CELLS
 from policyfuzz.search.corpus import COLUMNS, Corpus
-from policyfuzz.search.evaluation import BEHAVIOUR_CELLS, Evaluations, InputCells
+from policyfuzz.search.evaluation import Evaluations, InputCells
 
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
 

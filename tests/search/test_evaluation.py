@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.oracles import Verdicts
-from policyfuzz.search.evaluation import BEHAVIOUR_CELLS, BehaviourCells, InputCells, Nearness, behaviour_of
+from policyfuzz.search.evaluation import InputCells, Nearness
 
 INF = float("inf")
 some_examples = settings(max_examples=40, deadline=None, derandomize=True)
@@ -43,72 +43,6 @@ def test_cell_does_not_depend_on_what_else_is_asked_for():
     unit = np.random.default_rng(0).random((200, 40))
     cells = InputCells(40)
     np.testing.assert_array_equal(cells.of(unit), [cells.of(row[None])[0] for row in unit])
-
-
-def behaviours(count, dimensions, rank, seed=0):
-    """(count, dimensions) that vary in `rank` directions only."""
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(count, rank)) @ rng.normal(size=(rank, dimensions))
-
-
-def test_samples_are_spread_evenly_along_every_direction():
-    samples = np.random.default_rng(0).normal(size=(6000, 8)) * np.arange(1, 9)
-    found = BehaviourCells.fit(samples).of(samples)
-    for digit in range(4):
-        counts = np.bincount(found // 6**digit % 6, minlength=6)
-        np.testing.assert_allclose(counts, 1000, atol=2)
-
-
-@pytest.mark.parametrize(("dimensions", "rank"), [(1, 1), (2, 2), (4, 2), (6, 1), (6, 3), (30, 4)])
-def test_only_directions_that_vary_are_cut(dimensions, rank):
-    samples = behaviours(2000, dimensions, rank)
-    found = BehaviourCells.fit(samples).of(samples)
-    assert found.max() < BEHAVIOUR_CELLS
-    assert 6**rank / 4 < len(np.unique(found)) <= 6**rank
-
-
-def test_constant_coordinates_do_not_count():
-    samples = behaviours(500, 3, 3)
-    constant = np.full((500, 2), 0.1)
-    cells = BehaviourCells.fit(np.concatenate([samples, constant], axis=1))
-    here = cells.of(np.concatenate([samples, constant], axis=1))
-    elsewhere = cells.of(np.concatenate([samples, constant + 7], axis=1))
-    np.testing.assert_array_equal(here, elsewhere)
-
-
-@pytest.mark.parametrize("samples", [np.zeros((80, 4)), np.empty((80, 0))], ids=["all alike", "none at all"])
-def test_behaviour_that_never_varies_is_one_cell(samples):
-    assert len(np.unique(BehaviourCells.fit(samples).of(samples))) == 1
-
-
-def test_outlier_is_in_the_outermost_cells():
-    samples = behaviours(500, 2, 1)
-    cells = BehaviourCells.fit(samples)
-    ends = cells.of(np.array([samples[0] * 1e9, -samples[0] * 1e9]))
-    assert set((ends // 6**1).tolist()) == {0, 5}
-
-
-def test_cells_are_the_same_after_a_round_trip_through_their_state():
-    samples = behaviours(300, 6, 6)
-    cells = BehaviourCells.fit(samples)
-    again = BehaviourCells.from_state(cells.state())
-    np.testing.assert_array_equal(cells.of(samples), again.of(samples))
-
-
-def test_behaviour_is_the_mean_state_and_the_last_of_what_counts():
-    states = [np.array([[1.0, 10.0], [3.0, 20.0]]), np.array([[5.0, 50.0]])]
-    behaviour = behaviour_of(Executions.of([0.0, 0.0], [False, False], states))
-    np.testing.assert_array_equal(behaviour, [[2.0, 15.0, 3.0, 20.0], [5.0, 50.0, 5.0, 50.0]])
-
-
-@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e308])
-def test_states_that_are_no_numbers_spoil_nothing(odd):
-    states = np.random.default_rng(0).normal(size=(100, 3, 2))
-    states[::7, 1, 0] = odd
-    behaviour = behaviour_of(Executions.of(np.zeros(100), np.zeros(100, bool), states))
-    found = BehaviourCells.fit(behaviour).of(behaviour)
-    assert ((found >= 0) & (found < BEHAVIOUR_CELLS)).all()
-    assert len(np.unique(found)) > 10
 
 
 def episodes(returns, margins=None, states=None):

@@ -13,6 +13,7 @@ from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.settings import DensitySettings
 from policyfuzz.oracles import NONE, Verdicts
 from policyfuzz.search.algorithm import RandomSearch
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.guides import FreshnessGuide, ReturnGuide
@@ -59,9 +60,24 @@ def drive(fuzzer, batches, size=20, run=simulate):
     return Cases.concatenate(asked)
 
 
+def novel(crashes):
+    """Inputs and descriptors of those of `crashes`, pairs of cases and update, that were novel."""
+    inputs = [cases.inputs[update.crashed][update.observed.is_novel] for cases, update in crashes]
+    found = [update.observed.behaviours.descriptors[update.observed.is_novel] for _, update in crashes]
+    return np.concatenate([np.empty((0, 2)), *inputs]), np.concatenate(
+        [np.empty((0, DESCRIPTOR_SIZE)), *found]
+    )
+
+
 def assert_same(first, second):
     for name in ("inputs", "seeds", "parents", "purposes"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def assert_same_observed(first, second):
+    np.testing.assert_array_equal(first.roots, second.roots)
+    np.testing.assert_array_equal(first.is_novel, second.is_novel)
+    np.testing.assert_array_equal(first.behaviours.descriptors, second.behaviours.descriptors)
 
 
 strategies = pytest.mark.parametrize(
@@ -318,15 +334,21 @@ def test_random_search_never_waits():
 @strategies
 @pytest.mark.parametrize("batches", [0, 1, 3, 8])
 def test_a_restored_fuzzer_continues_identically(guides, exact, batches):
-    original = fuzzer_with(guides, seed=5, probes_mutants=exact)
-    drive(original, batches)
+    original, crashes = fuzzer_with(guides, seed=5, probes_mutants=exact), []
+    for _ in range(batches):
+        cases = original.ask(20)
+        crashes.append((cases, original.tell(cases, simulate(cases))))
     waiting = original.ask(20)  # results may arrive after the restart
     state = {name: array.copy() for name, array in original.state().items()}
     restored = fuzzer_with(guides, seed=5, probes_mutants=exact)
-    restored.restore(state, deepcopy(original.corpus))
-    for fuzzer in (original, restored):
-        fuzzer.tell(waiting, simulate(waiting))
-    assert_same(drive(original, 6), drive(restored, 6))
+    restored.restore(state, deepcopy(original.corpus), *novel(crashes))
+    updates = [fuzzer.tell(waiting, simulate(waiting)) for fuzzer in (original, restored)]
+    for _ in range(6):
+        cases, same = original.ask(20), restored.ask(20)
+        assert_same(cases, same)
+        updates += [fuzzer.tell(cases, simulate(cases)) for fuzzer in (original, restored)]
+    for first, second in zip(updates[::2], updates[1::2], strict=True):
+        assert_same_observed(first.observed, second.observed)
     assert restored.validator.drawn == original.validator.drawn
     assert restored.validator.invalid == original.validator.invalid
     assert restored.validator.unsolvable == original.validator.unsolvable

@@ -9,8 +9,9 @@ from scipy.stats import binomtest, kstest
 
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
-from policyfuzz.core.settings import SearchSettings
+from policyfuzz.core.settings import DISTINCT_RADIUS, SearchSettings
 from policyfuzz.oracles import Verdicts
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
 from policyfuzz.search.emitters import Emitter
@@ -51,9 +52,9 @@ def blind(cases):
     return simulate(cases, has_margins=False)
 
 
-def fuzzer_of(space=SPACE, samples=40, seed=0):
+def fuzzer_of(space=SPACE, samples=40, seed=0, radius=DISTINCT_RADIUS):
     judge = solvable if space is SPACE else None
-    return Fuzzer(space, judge, PortfolioSearch(samples), seed)
+    return Fuzzer(space, judge, PortfolioSearch(samples), seed, radius=radius)
 
 
 def drive(fuzzer, batches, size=30, run=simulate):
@@ -93,6 +94,7 @@ def test_every_asked_case_is_valid_and_solvable(run):
 @given(st.integers(0, 14), st.sampled_from([1, 2, 3]), st.sampled_from([7, 30, 64]), st.booleans())
 def test_a_restored_search_continues_identically(batches, window, size, has_margins):
     original, waiting = fuzzer_of(seed=5), []
+    novel, descriptors = [np.empty((0, 3))], [np.empty((0, DESCRIPTOR_SIZE))]
 
     def go_on(fuzzer, in_flight, rounds):
         asked = []
@@ -101,13 +103,16 @@ def test_a_restored_search_continues_identically(batches, window, size, has_marg
                 in_flight.append(cases)
                 asked.append(cases)
             oldest = in_flight.pop(0)
-            fuzzer.tell(oldest, simulate(oldest, has_margins))
+            update = fuzzer.tell(oldest, simulate(oldest, has_margins))
+            novel.append(oldest.inputs[update.crashed][update.observed.is_novel])
+            descriptors.append(update.observed.behaviours.descriptors[update.observed.is_novel])
         return Cases.concatenate(asked)
 
     if batches:
         go_on(original, waiting, batches)
     restored, in_flight = fuzzer_of(seed=5), deepcopy(waiting)
-    restored.restore(deepcopy(original.state()), deepcopy(original.corpus))
+    crashes = np.concatenate(novel), np.concatenate(descriptors)
+    restored.restore(deepcopy(original.state()), deepcopy(original.corpus), *crashes)
     assert_same(go_on(original, waiting, 8), go_on(restored, in_flight, 8))
     assert_same_corpus(original.corpus, restored.corpus)
 
@@ -127,26 +132,26 @@ def test_stored_energies_are_those_of_the_corpus_at_every_batch():
 
 
 def test_energy_falls_with_children_and_rises_with_new_findings():
-    fuzzer = fuzzer_of()
-    drive(fuzzer, 12)
-    energy = fuzzer.corpus.column("energy")
-    before = energy.copy()
-    cases = fuzzer.ask(64)
-    is_child = (cases.emitters > Emitter.CLIMB) & (cases.emitters < len(Emitter))
-    children = np.bincount(cases.parents[is_child], minlength=len(before))[: len(before)]
-    is_walked = children > 0
-    assert is_walked.sum() > 5
-    assert (energy[is_walked] < before[is_walked]).all()
-    tired = energy.copy()
-    executions = simulate(cases)
-    update = fuzzer.tell(cases, executions)
-    is_new = np.isin(np.arange(len(cases)), update.kept) & executions.crashed & (cases.parents != NO_PARENT)
-    praised = np.unique(cases.parents[is_new])
-    assert len(praised)
-    after = fuzzer.corpus.column("energy")[: len(tired)]
-    assert (after[praised] > tired[praised]).all()
-    assert (np.delete(after, praised) == np.delete(tired, praised)).all()
-    assert (after <= 1).all()
+    fuzzer, walked, rewarded = fuzzer_of(), 0, 0
+    drive(fuzzer, 2)
+    for _ in range(8):
+        before = fuzzer.corpus.column("energy").copy()
+        cases = fuzzer.ask(64)
+        tired = fuzzer.corpus.column("energy").copy()
+        is_child = (cases.emitters > Emitter.CLIMB) & (cases.emitters < len(Emitter))
+        is_walked = np.bincount(cases.parents[is_child], minlength=len(before))[: len(before)] > 0
+        assert (tired[is_walked] < before[is_walked]).all()
+        executions = simulate(cases)
+        update = fuzzer.tell(cases, executions)
+        is_new = np.isin(np.arange(len(cases)), update.crashed[update.observed.is_novel])
+        praised = np.unique(cases.parents[is_new & (cases.parents != NO_PARENT)])
+        after = fuzzer.corpus.column("energy")[: len(tired)]
+        assert (after[praised] > tired[praised]).all()
+        assert (np.delete(after, praised) == np.delete(tired, praised)).all()
+        assert (after <= 1).all()
+        walked, rewarded = walked + is_walked.sum(), rewarded + len(praised)
+    assert walked > 20
+    assert rewarded, "no batch shows what a finding does"
 
 
 def test_a_thousand_new_findings_of_one_parent_are_taken():
@@ -157,21 +162,55 @@ def test_a_thousand_new_findings_of_one_parent_are_taken():
     cases = Cases.of(
         Purpose.MUTANT, space.sample(np.random.default_rng(0), 1000), parents.astype(np.uint64), parents
     )
-    update = fuzzer.tell(cases.by(np.full(1000, 2)), results(np.zeros(1000), np.ones(1000, bool)))
+    errors = dict.fromkeys(range(1000), "no")  # what such an episode did is not known: all of them are new
+    update = fuzzer.tell(
+        cases.by(np.full(1000, 2)), results(np.zeros(1000), np.ones(1000, bool), errors=errors)
+    )
     assert len(update.entries) == 1000
     assert fuzzer.corpus.column("energy")[0] == 1.0
 
 
 def test_findings_are_kept_when_they_are_new_and_not_twice():
-    fuzzer = fuzzer_of()
-    drive(fuzzer, 15)
+    space = InputSpace((Real("x", 0, 1), Angle("a"), Real("y", 0, 1)))
+    fuzzer = fuzzer_of(space)
+    drive(
+        fuzzer,
+        30,
+        run=lambda cases: results(cases.inputs[:, 0], cases.inputs[:, 0] < 0.4, cases.inputs[:, None]),
+    )
     corpus = fuzzer.corpus
-    findings = SPACE.to_unit(corpus.inputs[corpus.column("is_crash")])
+    findings = space.to_unit(corpus.inputs[corpus.column("is_crash")])
     assert len(findings) > 20
     apart = np.abs(findings[:, None] - findings[None])
     apart[..., 1] = np.minimum(apart[..., 1], 1 - apart[..., 1])
-    distances = np.sqrt((apart**2).sum(axis=2)) + np.eye(len(findings))
-    assert distances.min() >= 0.01
+    distances = np.sqrt((apart**2).mean(axis=2)) + np.eye(len(findings))
+    assert distances.min() >= DISTINCT_RADIUS
+
+
+def test_noise_is_rewarded_once_it_holds_and_not_when_it_crashes():
+    fuzzer = fuzzer_of()
+    fuzzer.is_noisy = True
+    cases = drive(fuzzer, 12)
+    crashed = cases[simulate(cases).crashed & (cases.parents != NO_PARENT)]
+    assert len(crashed) > 10
+    rewards = fuzzer.state()["bandit.rewards"]
+    assert not rewards.any()
+    before = fuzzer.corpus.column("energy").copy()
+    changed = fuzzer.credit(crashed[:1])
+    assert changed.tolist() == crashed.parents[:1].tolist()
+    after = fuzzer.corpus.column("energy")
+    assert after[changed[0]] > before[changed[0]]
+    np.testing.assert_array_equal(np.delete(after, changed), np.delete(before, changed))
+    assert fuzzer.state()["bandit.rewards"].sum() == 1
+
+
+def test_children_get_fresh_case_seeds_where_the_seed_makes_noise():
+    fuzzer = fuzzer_of()
+    fuzzer.is_noisy = True
+    cases = drive(fuzzer, 20)
+    children = cases[(cases.purposes == Purpose.MUTANT) & (cases.emitters < len(Emitter))]
+    assert len(children) > 50
+    assert (children.seeds != fuzzer.corpus.column("case_seed")[children.parents]).all()
 
 
 def test_search_finds_more_crashes_than_it_samples():
@@ -227,7 +266,7 @@ def test_findings_without_a_result_are_walked_through_like_others(has_error):
 
 def test_a_batch_of_nothing_but_failures_without_states_is_learnt_from():
     """As with an oracle that looks for exceptions, if every reset of a batch raises."""
-    fuzzer = fuzzer_of()
+    fuzzer = fuzzer_of(radius=0.001)
     drive(fuzzer, 6)
     cases = fuzzer.ask(30)
     lost = results(
@@ -297,8 +336,8 @@ def test_search_climbs_and_jumps_when_nothing_ever_crashes():
 
 def test_import_has_no_parent_and_teaches_the_bandit_nothing():
     fuzzer, twin = fuzzer_of(), fuzzer_of()
-    drive(fuzzer, 12)
-    drive(twin, 12)
+    drive(fuzzer, 3)
+    drive(twin, 3)
     rng, asked = np.random.default_rng(9), fuzzer.ask(30)
     twin.tell(twin.ask(30), simulate(asked))
     inputs = np.column_stack([rng.uniform(0.11, 0.15, 16), rng.uniform(-1, 1, 16), np.full(16, 2.0)])

@@ -1,8 +1,10 @@
 import json
 import shutil
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,10 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.settings import CampaignConfig as Config
 from policyfuzz.core.settings import SearchSettings
 from policyfuzz.store.database import FILE_NAME, picture_file
-from policyfuzz.store.records import BatchRecord, Finding, Progress
+from policyfuzz.store.records import BatchRecord, Progress
+
+sys.path.insert(0, str(Path(__file__).parent))
+from example_findings import a_finding
 
 SPACE = InputSpace((Real("speed", 0, 9, unit="ft/s"), Angle("return"), Integer('odd "name"', 0, 5)))
 
@@ -22,11 +27,6 @@ def store(tmp_path):
     store = CampaignWriter.create(tmp_path / "campaign", CampaignConfig("ripple"), SPACE)
     yield store
     store.close()
-
-
-def a_finding(number: int = 1) -> Finding:
-    row = np.array([0.1 + number, np.pi, 3.0])
-    return Finding(number, "new", False, "caught", 7, -1.5, None, 2**63 - 1, 1, 10, 0.5, None, row)
 
 
 def test_finding_reads_back_as_it_was_written(store):

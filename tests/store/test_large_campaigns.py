@@ -1,6 +1,7 @@
 """Memory must not grow with the number of findings, whatever looks at them."""
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,10 @@ import pytest
 from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, InputSpace, Real, open_result
 from policyfuzz.cli.main import exit_code
 from policyfuzz.search.corpus import COLUMNS, Corpus
-from policyfuzz.store.records import BatchRecord, FailedEpisode, Finding, Progress
+from policyfuzz.store.records import BatchRecord, FailedEpisode, Progress
+
+sys.path.insert(0, str(Path(__file__).parent))
+from example_findings import a_finding
 
 SPACE = InputSpace((Real("speed", 0, 9, unit="m/s"), Real("gap", 0, 1)))
 FEW, MANY = 1_000, 8_000
@@ -23,7 +27,7 @@ def write_campaign(folder: Path, size: int) -> Path:
     store = CampaignWriter.create(folder, CampaignConfig("ripple"), SPACE)
     inputs = np.random.default_rng(0).random((size, 2))
     findings = [
-        Finding(n, "confirmed", n % 2 == 0, "caught", 7, -1.5, None, n, 1, 10, 0.5, None, inputs[n - 1])
+        a_finding(n, status="confirmed", is_distinct=n % 2 == 0, case_seed=n, input=inputs[n - 1])
         for n in range(1, size + 1)
     ]
     failed = [

@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +24,7 @@ from policyfuzz.campaign.health import (
     examine,
     is_unhealthy,
     run_nominal,
+    with_other_seeds,
 )
 from policyfuzz.campaign.outcomes import OutcomeSet, outcome_hashes
 from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share, storable
@@ -65,6 +66,22 @@ _FIRST_BATCH_SHARE, _SAMPLING_SHARE, _BATCH_SHARE = 1 / 8, 1 / 4, 1 / 8
 _LARGEST_TRIAL_SHARE = 1 / 4
 #: Seconds without a worker after which the user hears of it.
 _WAITING_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Besides:
+    """Episodes that were run besides a batch, each for the case at one of its rows."""
+
+    rows: NDArray[np.int64]  #: (m,)
+    cases: Cases
+    executions: Executions
+
+    def places(self, found: Mapping[int, int], repeats: Set[int]) -> tuple[dict[int, int], set[int]]:
+        """`found`, findings by row of the batch, and `repeats`, rows of it, by place among these episodes."""
+        rows = list(enumerate(self.rows.tolist()))
+        return {place: found[row] for place, row in rows if row in found}, {
+            place for place, row in rows if row in repeats
+        }
 
 
 @dataclass(slots=True)
@@ -212,19 +229,23 @@ class Campaign:
         """Findings to confirm; unless there is a `reason` to stop, what the search asks for and imports."""
         size, executed = self._batch_size, self.progress.executions
         in_flight = sum(len(cases) for cases in self._in_flight)
-        limit = self.budget.executions
-        left = size if limit is None else max(limit - executed - in_flight, 0)
-        confirm = self._confirmations.take(min(size, left))
-        room = min(size, left) - len(confirm)
+        limit, reruns = self.budget.executions, 1 + len(self.references)
+        # a confirmed finding is also run with the references, those in flight included
+        due = sum(int(np.count_nonzero(cases.purposes == Purpose.CONFIRM)) for cases in self._in_flight)
+        left = reruns * size if limit is None else limit - executed - in_flight - (reruns - 1) * due
+        left = max(left, 0)
+        confirm = self._confirmations.take(min(size, left // reruns))
+        room = min(size - len(confirm), left - reruns * len(confirm))
         reseed = self._trials.take(room if reason else min(room, max(1, int(_LARGEST_TRIAL_SHARE * size))))
         asked = imported = Cases.none(len(self.target.inputs.dimensions))
         if reason is None:
-            reruns = 1 + len(self.references)
             reserved = reruns * len(self._confirmations) + self._trials.waiting + 2 * len(reseed)
             room = self.budget.room(size - len(confirm) - len(reseed), executed, in_flight, reserved, reruns)
             if self._fuzzer.is_warm:  # the first samples are waited for, and not mixed with others
                 imported = self._imports.take(import_share(executed + in_flight, room))
             room -= len(imported)
+            if not (in_flight or len(confirm) or len(reseed) or len(imported)) and left < reruns:
+                room = left  # too little to confirm anything
             asked = self._fuzzer.ask(room) if room > 0 else asked
         cases = Cases.concatenate([confirm, reseed, asked, imported])
         return cases if len(cases) else None
@@ -266,13 +287,16 @@ class Campaign:
         self.bad_diagnoses = [one for one in diagnoses if one.level is not Level.GOOD]
         self._emit(Examined(diagnoses))
         self._note_seed(nominal)
-        for others in nominal.others:
-            self._tracker.count_others(others)
         if is_unhealthy(diagnoses) and not self.accept_unhealthy:
-            self._tracker.count_others(nominal.executions)
+            for runs in (nominal.executions, *nominal.others):
+                self._tracker.count_others(runs)
             self._tracker.record_search(self._fuzzer, 0, 0, 0)
             return False
-        self._absorb(cases, nominal.executions, nominal.replayed)
+        rows = np.arange(len(nominal.replayed))
+        besides = [_Besides(rows, cases[rows], nominal.replayed)]
+        if nominal.reseeded is not None:
+            besides.append(_Besides(rows, with_other_seeds(cases[rows]), nominal.reseeded))
+        self._absorb(cases, nominal.executions, besides)
         return True
 
     def _note_seed(self, nominal: Nominal) -> None:
@@ -304,36 +328,41 @@ class Campaign:
                 if not worker_stats.ready:
                     self._emit(Waiting(worker_stats.wanted))
 
-    def _absorb(self, cases: Cases, executions: Executions, replayed: Executions | None = None) -> None:
-        """Learn from a batch, store it, tell the listener. Its first cases may have been `replayed`."""
+    def _absorb(self, cases: Cases, executions: Executions, besides: Sequence["_Besides"] = ()) -> None:
+        """Learn from a batch, store it, tell the listener; some of its cases were run `besides`."""
         confirmed, reseeded = (
             int(np.count_nonzero(cases.purposes == purpose)) for purpose in (Purpose.CONFIRM, Purpose.RESEED)
         )
         known = confirmed + reseeded  # they come first, in this order
-        verdicts = self._judge(cases[:confirmed], executions[:confirmed])
+        verdicts, compared = self._judge(cases[:confirmed], executions[:confirmed])
         trials, credited = self._judge_luck(cases[confirmed:known], executions[confirmed:known])
         searched, results = cases[known:], executions[known:]
         self._exhaustion.learn(cases, executions)
-        update = self._fuzzer.tell(searched, results)
+        with self._clock.activity("store"):
+            crashed = np.flatnonzero(results.crashed)
+            outcomes = outcome_hashes(results, crashed)
+            is_repeat = self._outcomes.add(outcomes)
+        update = self._fuzzer.tell(searched, results, crashed[is_repeat])
         measured = np.union1d(update.measured, credited[~np.isin(credited, update.entries)])
         update = replace(update, measured=measured)
         with self._clock.activity("store"):
             self._tracker.count(searched, results)
             self._tracker.count_failures(executions)
             origins = self._origins(searched)
-            outcomes = outcome_hashes(results, update.crashed)
-            is_repeat = self._outcomes.add(outcomes)
             findings = self._tracker.findings(searched, results, update, origins, outcomes, is_repeat)
+            besides = [*besides, *compared]  # these were run after the batch
+            for part in besides:
+                self._tracker.count_others(part.executions)
             self._findings |= {finding.id: finding for finding in findings}
             rows = update.crashed[~is_repeat]
             self._confirmations.add(findings, results[rows].outcomes, searched.emitters[rows])
             found = {row: int(cases.parents[row]) for row in range(known)}
             found |= {known + int(row): one.id for row, one in zip(rows, findings, strict=True)}
+            repeats = set((known + crashed[is_repeat]).tolist())
             failed = [
                 one
-                for runs in (executions, replayed)
-                if runs is not None
-                for one in self._tracker.failed(cases, runs, found)
+                for part in (_Besides(np.arange(len(cases)), cases, executions), *besides)
+                for one in self._tracker.failed(part.cases, part.executions, *part.places(found, repeats))
             ]
             self._tracker.record_search(
                 self._fuzzer, len(self._lineages), len(self._confirmations), len(self._trials)
@@ -344,13 +373,13 @@ class Campaign:
             self.store.commit(replace(record, trials=trials, repeated=repeated))
         self._emit(BatchDone(self.progress, findings, failed))
 
-    def _judge(self, cases: Cases, executions: Executions) -> list[Verdict]:
-        """Judge the findings whose second run this was."""
+    def _judge(self, cases: Cases, executions: Executions) -> tuple[list[Verdict], list["_Besides"]]:
+        """Judge the findings whose second run this was; return also the runs of reference policies."""
         judged = self._confirmations.judge(cases, executions)
         findings = [self._findings.pop(number) for number, _ in judged]
         statuses = [status for _, status in judged]
         is_confirmed = np.array([status == CONFIRMED for status in statuses], np.bool_)
-        survivors = self._survivors(cases, is_confirmed)
+        survivors, compared = self._survivors(cases, is_confirmed)
         verdicts, imported = [], 0
         for row, finding in enumerate(findings):
             if self.references and is_confirmed[row] and survivors[row] is None:
@@ -365,11 +394,17 @@ class Campaign:
             is_distinct = is_candidate and not self._fuzzer.is_noisy
             verdicts.append(Verdict(finding.id, statuses[row], is_distinct, survivors[row]))
         self._tracker.count_verdicts(verdicts, imported)
-        return verdicts
+        return verdicts, compared
 
-    def _survivors(self, cases: Cases, wanted: NDArray[np.bool_]) -> list[str | None]:
-        """The first reference policy that survives each of the `wanted` (n,) cases, None where none does."""
+    def _survivors(
+        self, cases: Cases, wanted: NDArray[np.bool_]
+    ) -> tuple[list[str | None], list["_Besides"]]:
+        """The first reference policy that survives each of the `wanted` (n,) cases, None where none does.
+
+        Returns also what was run to find out.
+        """
         survivors: list[str | None] = [None] * len(cases)
+        compared: list[_Besides] = []
         left = np.flatnonzero(wanted)
         for place, reference in enumerate(self.references):
             if not len(left):
@@ -378,12 +413,12 @@ class Campaign:
                 self._run_references.append(self.make_runner(reference))
             with self._clock.activity("simulate"):
                 runs = self._run_references[place](cases.inputs[left], cases.seeds[left])
-            self._tracker.count_others(runs)
+            compared.append(_Besides(left, cases[left], runs))
             survives = runs.sound & ~runs.crashed
             for row in left[survives].tolist():
                 survivors[row] = reference.policy_uri or reference.policy_name
             left = left[~survives]
-        return survivors
+        return survivors, compared
 
     def _judge_luck(self, cases: Cases, runs: Executions) -> tuple[list[SeedTrial], NDArray[np.int64]]:
         """The trials that these `runs` with other case seeds end, and the entries with a new energy."""

@@ -121,9 +121,13 @@ def run_nominal(
     first = cases[: min(replays, len(executions))]
     replayed, reseeded = run(first), None
     if not target.seed_is_situation:
-        # any other seeds will do
-        reseeded = run(replace(first, seeds=(first.seeds + np.uint64(1)) % np.uint64(SEED_END)))
+        reseeded = run(with_other_seeds(first))
     return Nominal(executions, replayed, reseeded, valid_rate, seconds)
+
+
+def with_other_seeds(cases: Cases) -> Cases:
+    """The same inputs with other case seeds, whichever."""
+    return replace(cases, seeds=(cases.seeds + np.uint64(1)) % np.uint64(SEED_END))
 
 
 def check_target(

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -192,10 +192,16 @@ class ProgressTracker:
             for row in [int(update.crashed[place])]
         ]
 
-    def failed(self, cases: Cases, executions: Executions, found: Mapping[int, int]) -> list[FailedEpisode]:
-        """Records of the `cases` that could not be run; `found` gives the finding of a row, if it is one."""
-        first = self.next_error
-        self.next_error += len(executions.errors)
+    def failed(
+        self, cases: Cases, executions: Executions, found: Mapping[int, int], repeats: Set[int]
+    ) -> list[FailedEpisode]:
+        """Records of the `cases` that could not be run; `found` gives the finding of a row, if it is one.
+
+        Rows that are `repeats` of a finding are left out: they are counted with it.
+        """
+        # in the order of the batch, not in that of the failures
+        errors = [(row, error) for row, error in sorted(executions.errors.items()) if row not in repeats]
+        first, self.next_error = self.next_error, self.next_error + len(errors)
         return [
             FailedEpisode(
                 id=number,
@@ -210,8 +216,7 @@ class ProgressTracker:
                 seconds=self.progress.seconds,
                 input=cases.inputs[row],
             )
-            # in the order of the batch, not in that of the failures
-            for number, (row, error) in enumerate(sorted(executions.errors.items()), first)
+            for number, (row, error) in enumerate(errors, first)
         ]
 
 

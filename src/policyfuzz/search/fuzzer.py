@@ -133,27 +133,29 @@ class Fuzzer:
         self._awaited += count if self.learns else 0
         return self._context.sample(Purpose.SAMPLE, rng, count)
 
-    def tell(self, cases: Cases, executions: Executions) -> Update:
-        """Learn from the `executions` of `cases`."""
+    def tell(self, cases: Cases, executions: Executions, repeats: NDArray[np.int64] | None = None) -> Update:
+        """Learn from the `executions` of `cases`; those at rows `repeats` (m,) repeat an earlier crash."""
         with self.clock.activity("search"):
             rng = np.random.default_rng([self.seed, 1, self._tells])
             self._tells += 1
             if self.learns:
                 awaited = (cases.purposes == Purpose.PROBE) | (cases.purposes == Purpose.SAMPLE)
                 self._awaited -= int(np.count_nonzero(awaited))
-            observed = self._context.observed = self._observe(cases, executions)
+            observed = self._context.observed = self._observe(cases, executions, repeats)
             update = self.algorithm.learn(self._context, cases, executions, rng)
             self.corpus.set_roots(update.entries, observed.roots[update.kept])
             self._context.observed = Observed.nothing()
             return replace(update, observed=observed[update.crashed])
 
-    def _observe(self, cases: Cases, executions: Executions) -> Observed:
+    def _observe(self, cases: Cases, executions: Executions, repeats: NDArray[np.int64] | None) -> Observed:
         behaviours = self._observer.observe(executions)
         roots = self._told + 1 + np.arange(len(cases))
         self._told += len(cases)
         is_child = np.isin(cases.purposes, (Purpose.MUTANT, Purpose.PROBE)) & (cases.parents != NO_PARENT)
         roots[is_child] = self.corpus.column("root")[cases.parents[is_child]]
         is_novel = executions.crashed.copy()
+        if repeats is not None:
+            is_novel[repeats] = False
         unit = self.space.to_unit(cases.inputs[is_novel])
         is_novel[is_novel] = self._distinct.add(unit, behaviours.descriptors[is_novel])
         return Observed(behaviours, roots, is_novel)

@@ -86,8 +86,9 @@ def _from_5_to_6(connection: sqlite3.Connection) -> None:
         raise checks.Damage("the names of its dimensions cannot be read")
     old = [row[0] for row in connection.execute('SELECT "column" FROM dimensions ORDER BY position')]
     _check_format_5(connection, old)
-    new = input_columns(names)
-    for before, after in zip(old, new, strict=True):
+    renamed = zip(old, input_columns(names), strict=True)
+    # the longest first: a longer name may be in the way of a shorter one that gets a prefix
+    for before, after in sorted(renamed, key=lambda pair: len(pair[0]), reverse=True):
         if before != after:  # a dimension that is called like a new column
             for table in INPUT_TABLES:
                 connection.execute(f"ALTER TABLE {table} RENAME COLUMN {quoted(before)} TO {quoted(after)}")
