@@ -147,8 +147,10 @@ def test_oracle_object_is_taken_and_gets_its_keys_of_info():
 def test_oracle_object_that_has_words_is_written_in_them(text):
     oracle = pf.parse_oracle(text)
     made = pf.as_target("gym:CartPole-v1", lambda seen: 0, oracle=oracle)
-    assert made.name == pf.as_target("gym:CartPole-v1", lambda seen: 0, oracle=text).name
-    assert made.oracle == oracle
+    written = pf.as_target("gym:CartPole-v1", lambda seen: 0, oracle=text)
+    assert made.name == written.name
+    assert made.oracle == written.oracle
+    assert made.oracle.kinds == oracle.kinds
 
 
 def test_key_that_info_never_has_is_a_warning():

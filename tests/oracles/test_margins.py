@@ -89,12 +89,30 @@ def test_either_of_two_is_as_near_as_the_nearer_and_both_as_the_farther(random_e
     one, two, trajectories = Info("speed", ">", 2.0), Return("<", -5.0), random_episodes(0)
     first, second = one.judge(trajectories).margins, two.judge(trajectories).margins
     either, both = AnyOf(one, two).judge(trajectories).margins, AllOf(one, two).judge(trajectories).margins
-    unknown = np.isnan(first)
-    assert 0 < unknown.sum() < len(unknown)
-    np.testing.assert_array_equal(either[~unknown], np.minimum(first, second)[~unknown])
-    np.testing.assert_array_equal(both[~unknown], np.maximum(first, second)[~unknown])
-    np.testing.assert_array_equal(either[unknown], second[unknown])
-    np.testing.assert_array_equal(both[unknown], second[unknown])
+    known = ~np.isnan(first)
+    assert known.any()
+    np.testing.assert_array_equal(either[known], np.minimum(first, second)[known])
+    np.testing.assert_array_equal(both[known], np.maximum(first, second)[known])
+
+
+def test_margin_of_two_is_the_known_one_unless_that_contradicts_the_verdict(episodes):
+    silent = episodes(
+        {"info.speed": [np.nan, np.nan], "rewards": [0, -9.0]},
+        {"info.speed": [np.nan, np.nan], "rewards": [0, 9.0]},
+    )
+    one, two = Info("speed", ">", 2.0), Return("<", -5.0)
+    assert AnyOf(one, two).judge(silent).margins.tolist() == [-4.0, 14.0]
+    assert AllOf(one, two).judge(silent).margins.tolist() == [0.0, 14.0]
+
+
+def test_either_of_two_is_not_near_but_there_when_the_one_that_cannot_tell_fires(episodes):
+    flagged = episodes({"info.flag": [0, 1], "rewards": [0, 3.0]})
+    assert AnyOf(InfoTrue("flag"), Return("<", -5.0)).judge(flagged).margins.tolist() == [0.0]
+
+
+def test_margin_is_unknown_where_an_error_ended_the_episode(random_episodes):
+    trajectories = random_episodes(0)
+    assert np.isnan(Return("<", 3.0).judge(trajectories).margins[~trajectories.sound]).all()
 
 
 def test_name_of_the_users_own_keeps_the_margin(random_episodes):

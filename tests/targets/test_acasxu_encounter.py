@@ -2,13 +2,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from policyfuzz.core.errors import UsageError
 from policyfuzz.core.rollout import rollout
 from policyfuzz.oracles import NONE, Below
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.encounter import EncounterSimulator
+from policyfuzz.targets.registry import load_target
 
 some_examples = settings(max_examples=30, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -181,16 +183,105 @@ def test_crash_is_the_first_step_below_two_hundred_feet(seed):
             assert executions.verdicts.steps[row] == (fallen[0] if len(fallen) else NONE)
 
 
-def test_solvable_agrees_with_flying_both_constant_turns():
+def solvable_of(name):
+    """The test of solvability that the target called `name` uses."""
+    solvable = load_target(name).solvable
+    assert solvable is not None
+    return solvable
+
+
+def test_solvable_of_the_paper_agrees_with_flying_both_constant_turns():
     rng = np.random.default_rng(0)
     inputs = encounters(rng, 150)
-    solvable = encounter.is_solvable(inputs)
+    solvable = solvable_of("acasxu:solvable=paper")(inputs)
     for row, got in zip(inputs, solvable, strict=True):
         closest = [
             scalar_flight(row, [advisory] * 100)[0][1:, 0].min() for advisory in (STRONG_LEFT, STRONG_RIGHT)
         ]
         assert got == (max(closest) >= 200)
     assert 0.02 < 1 - solvable.mean() < 0.9  # both kinds were among them
+
+
+def closest_range(row, side, turn_steps, steps=2000):
+    """The smallest range of an encounter that begins with a hard turn, left for side 1 and right for -1."""
+    own_speed, x, y, _ = row
+    heading, speed = scalar_intruder(*row)
+    number = np.arange(steps + 1)
+    own_heading = math.pi / 2 + side * math.radians(0.3) * np.minimum(number, turn_steps)[1:]
+    own_x = np.append(0.0, np.cumsum(0.1 * own_speed * np.cos(own_heading)))
+    own_y = np.append(0.0, np.cumsum(0.1 * own_speed * np.sin(own_heading)))
+    gone = 0.1 * speed * number
+    return np.hypot(x + gone * math.cos(heading) - own_x, y + gone * math.sin(heading) - own_y).min()
+
+
+@pytest.mark.parametrize("kind", ["avoidable", "delayed only", "unavoidable"])
+def test_solvable_agrees_with_flying_every_turn_until_the_encounter_is_over(kind):
+    inputs = encounters(np.random.default_rng(3), 8000)
+    inputs = inputs[(inputs[:, 0] > 200) & (np.hypot(inputs[:, 1], inputs[:, 2]) < 10_000)]  # soon over
+    for_good, within_the_episode = encounter.is_solvable(inputs), encounter.is_solvable_in_paper(inputs)
+    chosen = {
+        "avoidable": for_good,
+        "delayed only": within_the_episode & ~for_good,
+        "unavoidable": ~within_the_episode,
+    }[kind]
+    assert chosen.any()
+    for row in inputs[chosen][:8]:
+        turns = ((side, steps) for steps in range(601) for side in (1, -1))
+        assert any(closest_range(row, *turn) >= 200 for turn in turns) == (kind == "avoidable")
+
+
+def crossing(own_speed, seconds, intruder_speed):
+    """The encounter with an intruder from the left that would meet a straight ownship after `seconds`."""
+    return np.array([[own_speed, -intruder_speed * seconds, own_speed * seconds, 0.0]])
+
+
+def furthest_from_meeting(own_speed, seconds):
+    """Feet from where a straight ownship would be after `seconds` to where a hard turn takes it."""
+    angle = math.radians(3.0) * seconds
+    radius = own_speed / math.radians(3.0)
+    return math.hypot(radius * (1 - math.cos(angle)), own_speed * seconds - radius * math.sin(angle))
+
+
+@some_examples
+@given(st.floats(10, 40), st.integers(120, 250), st.floats(300, 1200))
+def test_a_turn_that_only_delays_the_collision_is_refused(own_speed, steps, intruder_speed):
+    # however a slow aircraft turns, it is still near the place at which the intruder arrives
+    assume(furthest_from_meeting(own_speed, steps / 10) < 190)
+    row = crossing(own_speed, steps / 10, intruder_speed)
+    assert encounter.is_solvable_in_paper(row)[0]  # nothing happens before the episode ends
+    assert not encounter.is_solvable(row)[0]
+
+
+@some_examples
+@given(st.floats(100, 1100), st.integers(120, 400), st.floats(100, 1200))
+def test_an_encounter_is_accepted_when_a_turn_leaves_time_and_room(own_speed, steps, intruder_speed):
+    # by turning back, the ownship is far south of the intruder's track when that arrives
+    assume(furthest_from_meeting(own_speed, steps / 10) > 3000)
+    row = crossing(own_speed, steps / 10, intruder_speed)
+    assume(encounter.is_valid(row)[0])
+    assert encounter.is_solvable(row)[0]
+
+
+def test_solvable_of_an_encounter_does_not_depend_on_its_neighbours():
+    inputs = encounters(np.random.default_rng(4), 200)
+    together = encounter.is_solvable(inputs)
+    alone = [encounter.is_solvable(row[None])[0] for row in inputs]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_solvable_says_no_when_the_aircraft_are_too_near_at_once():
+    assert not encounter.is_solvable(np.array([[500.0, 150.0, 0.0, np.pi / 2]]))[0]
+
+
+def test_solvable_for_good_is_the_default_and_the_name_tells_the_other():
+    target, papers = load_target("acasxu"), load_target("acasxu:solvable=paper,bucket=3")
+    assert target.name == load_target("acasxu:solvable=lasting").name == "acasxu"
+    assert papers.name == "acasxu:bucket=3,solvable=paper"
+    row = crossing(10.0, 16.0, 1000.0)
+    assert not solvable_of(target.name)(row)[0]
+    assert solvable_of(papers.name)(row)[0]
+    with pytest.raises(UsageError, match="lasting or paper"):
+        load_target("acasxu:solvable=maybe")
 
 
 @pytest.mark.parametrize("advisory", range(5))

@@ -26,7 +26,7 @@ def sampled():
     target = load_target("acasxu", f"acasxu:{FOLDER}")
     drawn = target.inputs.sample(np.random.default_rng(20), SAMPLES)
     valid = drawn[target.inputs.is_valid(drawn)]
-    inputs = valid[encounter.is_solvable(valid)]
+    inputs = valid[encounter.is_solvable_in_paper(valid)]
     runner = Runner(target)
     batches = [runner(part, np.zeros(len(part), np.uint64)) for part in np.array_split(inputs, 40)]
     crashed = np.concatenate([batch.crashed for batch in batches])

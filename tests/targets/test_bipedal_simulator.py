@@ -13,9 +13,10 @@ from gymnasium.envs.box2d.bipedal_walker import BipedalWalker
 
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
+from policyfuzz.environments.gauges import find_gauge
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 
-GOAL_X = 190 * 14 / 30
+START_X, GOAL_X = 10 * 14 / 30, 190 * 14 / 30
 
 
 def gait(observations):
@@ -97,6 +98,27 @@ def test_every_observation_reward_and_flag_equals_gymnasium(count, horizon, spre
     falls = sum(episode[-1][3] for episode in expected)
     assert falls > 0  # both ends of an episode were among them
     assert len({len(episode) for episode in expected}) > 1
+
+
+def test_room_and_impact_are_what_the_gauge_of_the_family_reads():
+    inputs, seeds = cases(3, 3)
+    simulator, motors = WalkerSimulator(), np.array([1.0, -1.0, 0.5, 1.0])
+    for row in range(3):
+        env, _ = plain_env(inputs[row], seeds[row])
+        gauge = find_gauge(env)
+        assert gauge is not None
+        frame, rooms = simulator.reset(inputs[[row]], seeds[[row]]), []
+        while True:
+            _, x, room, impact = frame.signals[0]
+            # the environment also fails behind its start, which the target does not call a fall
+            np.testing.assert_allclose((min(room, x / START_X), impact), gauge.read(env), atol=1e-6)
+            rooms.append(room)
+            if frame.ended[0]:
+                break
+            frame = simulator.step(motors[None], np.array([0]))
+            env.step(motors)
+        assert frame.signals[0, 0] == 0  # it has fallen
+        assert rooms[-1] < 0.1 < rooms[0]
 
 
 def test_seed_and_its_own_types_give_the_course_of_gymnasium():

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ pytest.importorskip("gymnasium", reason="needs the extra bipedal")
 
 from policyfuzz import Runner, load_target
 from policyfuzz.core.errors import MissingExtra, PolicyError, UsageError
+from policyfuzz.core.oracle import Below
 from policyfuzz.policies.mlp import MlpBank, write_npz
 from policyfuzz.targets.bipedal import walkers
 from policyfuzz.targets.bipedal.networks import network_in
@@ -150,6 +152,34 @@ def test_fall_is_a_crash_at_the_step_at_which_the_hull_touches(tmp_path):
     assert executions.crashed[0]
     assert executions.verdicts.steps[0] == executions.lengths[0] - 1 < 300
     assert executions.returns[0] < -90
+
+
+def test_margin_ranks_walks_and_falls_and_changes_no_crash(tmp_path):
+    target = load_target("bipedal:horizon=120")
+    inputs = target.inputs.sample(np.random.default_rng(0), 16)
+    seeds = np.arange(16, dtype=np.uint64)
+    stumbling = replace(target, policy=lambda: Wild())
+    graded, plain = stumbling, replace(stumbling, oracle=Below("clear", 0.5, kind="fall"))
+    with_margins, without = (Runner(one)(inputs, seeds).verdicts for one in (graded, plain))
+    np.testing.assert_array_equal(with_margins.kinds, without.kinds)
+    np.testing.assert_array_equal(with_margins.steps, without.steps)
+    crashed = with_margins.crashed
+    assert 0 < crashed.sum() < 16
+    assert (with_margins.margins[crashed] < 0).all()
+    assert (with_margins.margins[~crashed] > 0).all()
+    assert len(np.unique(with_margins.margins)) == 16
+
+
+class Wild:
+    """Half of the walkers move at random, the others stand still."""
+
+    def begin(self, count):
+        self._step = 0
+
+    def act(self, observations, rows):
+        self._step += 1
+        moves = np.random.default_rng(self._step).uniform(-1, 1, (100, 4))
+        return moves[rows] * (rows % 2)[:, None]
 
 
 def test_missing_package_is_asked_for_by_the_name_of_its_extra(monkeypatch):

@@ -156,6 +156,14 @@ def test_return_falls_before_the_collision(simulator):
     assert frames[-2].rewards[0] < free[-1].rewards[0] - 0.3
 
 
+def test_a_faster_collision_is_a_deeper_one(simulator):
+    depths = []
+    for ahead, speed in ((12.0, 2.0), (20.0, 12.0)):
+        frames = run(simulator, alone(car1_lane=1, car1_ahead=ahead, ego_speed=speed), STRAIGHT_ON, 80)
+        depths.append(frames[-1].signals[0, 0])
+    assert depths[1] < depths[0] - 1.0 < -2.0
+
+
 @pytest.mark.parametrize("road", [0, 1])
 def test_steering_off_the_road_is_the_other_kind_of_crash(simulator, road):
     frames = run(simulator, alone(road, lane=0, ego_speed=6.0), HARD_LEFT, 60)

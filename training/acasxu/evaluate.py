@@ -51,7 +51,7 @@ def held_out(seed: int, count: int) -> NDArray[np.float64]:
     """The valid and solvable ones (n, 4) among `count` sampled encounters."""
     inputs = encounter.sample(np.random.default_rng(seed), count)
     inputs = inputs[encounter.is_valid(inputs)]
-    return inputs[encounter.is_solvable(inputs)]
+    return inputs[encounter.is_solvable_in_paper(inputs)]
 
 
 def fly(bank: MlpBank, inputs: NDArray[np.float64]) -> Flights:

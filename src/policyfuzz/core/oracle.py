@@ -124,7 +124,7 @@ class AnyOf(Composable):
         return Verdicts(
             kinds=np.where(takes_two, two.kinds + len(self.first.kinds), one.kinds),
             steps=np.where(takes_two, two.steps, one.steps),
-            margins=np.fmin(one.margins, two.margins),
+            margins=signed(np.fmin(one.margins, two.margins), one.crashed | two.crashed),
         )
 
 
@@ -145,7 +145,7 @@ class AllOf(Composable):
         return Verdicts(
             kinds=np.where(both, one.kinds * len(self.second.kinds) + two.kinds, NONE),
             steps=np.where(both, np.maximum(one.steps, two.steps), NONE),
-            margins=np.fmax(one.margins, two.margins),
+            margins=signed(np.fmax(one.margins, two.margins), both),
         )
 
 
@@ -157,6 +157,14 @@ def at_first(fired: NDArray[np.bool_], margins: NDArray[np.float64] | None = Non
         steps=np.where(crashed, fired.argmax(axis=1), NONE),
         margins=np.empty(0) if margins is None else margins,
     )
+
+
+def signed(margins: NDArray[np.float64], crashed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(n,) `margins`, but 0 for one above zero where an episode `crashed` (n,), or below where it did not.
+
+    So a margin that was measured apart from the oracle cannot contradict it. NaN stays NaN.
+    """
+    return np.where(crashed, np.minimum(margins, 0.0), np.maximum(margins, 0.0))
 
 
 def smallest(values: NDArray[np.float64], counted: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -14,10 +14,11 @@ from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target, choice, joined, number
 from policyfuzz.environments.bounds import BoundedStart
 from policyfuzz.environments.find_start import read_changes
+from policyfuzz.environments.gauges import Gauge
 from policyfuzz.environments.nominal import EPISODES, EPISODES_AT_RANDOM, NominalChecks, NominalRun
 from policyfuzz.environments.simulator import GymSimulator, RenderedGymSimulator
 from policyfuzz.environments.starts import SeedStart, Start
-from policyfuzz.oracles import language
+from policyfuzz.oracles import graded, language
 from policyfuzz.oracles.defaults import SUCCESS_KEYS, NominalEpisodes, default_oracle
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy
@@ -48,6 +49,7 @@ class EnvironmentSource:
     settings: Mapping[str, Any] = field(default_factory=dict)  #: further ones of the simulator
     #: Wraps environments so that their `info` has these keys, for kinds that can add some.
     add_info: Callable[[MakeEnv, Sequence[str]], MakeEnv] | None = None
+    gauge: Gauge | None = None  #: how near such an environment is to failing, if that can be read
     first_notes: tuple[str, ...] = ()  #: of the target
     notes: tuple[str, ...] = ()
 
@@ -83,7 +85,8 @@ def build_target(
         options.get("oracle"), start, lambda: nominal(make_runner), lambda: at_random(make_runner)
     )
     info_keys = language.info_keys(oracle)
-    settings |= oracle_settings(oracle, source.limit)
+    settings |= oracle_settings(oracle, source.limit) | {"gauge": source.gauge}
+    failure = None if source.gauge is None else source.gauge.failure
     make_env = source.with_info(source.make, info_keys)
     make_for_film = source.make_for_film and source.with_info(source.make_for_film, info_keys)
     named = options if oracle == start.oracle else {**options, "oracle": oracle}
@@ -94,7 +97,7 @@ def build_target(
         film_simulator=make_for_film
         and (lambda: film_simulator(make_for_film, start, info_keys, **settings)),
         policy=policy.make,
-        oracle=language.parse(oracle),
+        oracle=graded(language.parse(oracle), failure, horizon),
         horizon=horizon,
         policy_name=policy.name,
         policy_uri=None if policy.uri.startswith(f"{IN_MEMORY}:") else policy.uri,

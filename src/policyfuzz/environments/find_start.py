@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from policyfuzz.core.errors import UsageError, blamed_on, unknown_name
@@ -154,12 +155,19 @@ def _family_start(env: Any) -> Start | None:
     A user's class counts as a member if it inherits from one and does not override `reset`: we must not
     overwrite the state that its own reset prepares.
     """
-    member = _member(type(env))
-    if member is None or _class_with_own_reset(env) is not None:
+    family = family_module(env)
+    if family is None or _class_with_own_reset(env) is not None:
         return None
-    family = importlib.import_module(f"policyfuzz.environments.families.{_family(member)}")
     start: Start | None = family.find(env)
     return start
+
+
+def family_module(env: Any) -> ModuleType | None:
+    """The module of the family that the innermost environment `env` belongs to, None for an unknown kind."""
+    member = _member(type(env))
+    if member is None:
+        return None
+    return importlib.import_module(f"policyfuzz.environments.families.{_family(member)}")
 
 
 def _class_with_own_reset(env: Any) -> str | None:

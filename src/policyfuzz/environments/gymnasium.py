@@ -32,6 +32,7 @@ from policyfuzz.environments.build import (
     wrappers_of,
 )
 from policyfuzz.environments.find_start import read_changes, unchanged_start
+from policyfuzz.environments.gauges import find_gauge
 from policyfuzz.environments.nominal import RandomActions
 from policyfuzz.policies.loaded import Spaces
 
@@ -90,6 +91,7 @@ def gym_target(
         random_policy=partial(RandomActions, env.action_space),
         film_steps_per_second=frames_per_second(env),
         place=place,
+        gauge=find_gauge(env),
     )
     loaded = policy_for(policy, Spaces(env.observation_space, env.action_space), trust)
     return build_target(source, loaded, options, make_runner)

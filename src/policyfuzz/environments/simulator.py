@@ -30,6 +30,7 @@ from policyfuzz.core.interfaces import (
     Frame,
     traceback_text,
 )
+from policyfuzz.environments.gauges import UNREADABLE, Gauge
 from policyfuzz.environments.mujoco_camera import follow_body
 from policyfuzz.environments.spaces import ActionReader, ObservationTable, StepTable
 from policyfuzz.environments.starts import FirstObservation, Start
@@ -53,17 +54,17 @@ class EnvironmentSlot:
 
     def __init__(self, env: Any, start: Start) -> None:
         self.env = env
-        self._base = env.unwrapped
-        self._own_reset = self._base.reset
+        self.base = env.unwrapped  #: the environment inside all wrappers
+        self._own_reset = self.base.reset
         self._start = start
         self._values = np.empty(0)
         self._seed = 0
         self._is_beginning = False
         try:
-            self._base.reset = self._begin
+            self.base.reset = self._begin
         except AttributeError as error:
             raise UsageError(
-                f"the reset of {type(self._base).__name__} cannot be replaced: {error}",
+                f"the reset of {type(self.base).__name__} cannot be replaced: {error}",
                 hint="its class must allow attributes (no __slots__)",
             ) from error
 
@@ -79,10 +80,10 @@ class EnvironmentSlot:
             return again
         self._is_beginning = True
         try:
-            first = self._start.begin(self._base, self._own_reset, self._values, self._seed)
+            first = self._start.begin(self.base, self._own_reset, self._values, self._seed)
         finally:
             self._is_beginning = False
-        self._compare(self._start.read(self._base))
+        self._compare(self._start.read(self.base))
         return first
 
     def _compare(self, read: NDArray[np.float64]) -> None:
@@ -125,14 +126,17 @@ class GymSimulator:
         watches_space: bool = False,
         may_be_infinite: bool = False,
         patience_seconds: float | None = 60.0,
+        gauge: Gauge | None = None,
     ) -> None:
         """`make` gives an environment with all its wrappers.
 
         `endless_after` is the number of steps at which an episode that has not ended is an error, for
         environments that declare no limit; `is_fresh` makes a new object for every episode;
-        `may_be_infinite` passes infinite observations on, which a network turns into NaN.
+        `may_be_infinite` passes infinite observations on, which a network turns into NaN. What `gauge` reads
+        becomes further signals.
         """
-        self.signals = (TERMINATED, TRUNCATED, OUT_OF_SPACE, *(f"info.{key}" for key in info_keys))
+        self._gauge, gauged = gauge, () if gauge is None else gauge.signals
+        self.signals = (TERMINATED, TRUNCATED, OUT_OF_SPACE, *(f"info.{key}" for key in info_keys), *gauged)
         self._make, self._start, self._info_keys = make, start, tuple(info_keys)
         self._endless_after, self._is_fresh, self._watches_space = endless_after, is_fresh, watches_space
         self._may_be_infinite = may_be_infinite
@@ -151,8 +155,10 @@ class GymSimulator:
         with self._watchdog:
             for row, (values, seed) in enumerate(given):
                 try:
-                    observation, info = self._slot(row).reset(values, seed)
+                    slot = self._slot(row)
+                    observation, info = slot.reset(values, seed)
                     table.begin(row, observation, info, self._info_keys)
+                    self._read_gauge(slot, table.signals[row])
                 except PolicyFuzzError:
                     raise
                 except BaseException as error:
@@ -174,6 +180,7 @@ class GymSimulator:
                     slot = self._slots[row]
                     assert slot is not None
                     table.put(position, *_checked_step(slot.env.step(action)), self._info_keys)
+                    self._read_gauge(slot, table.signals[position])
                 except PolicyFuzzError:
                     raise
                 except BaseException as error:
@@ -197,6 +204,14 @@ class GymSimulator:
     def _table(self, count: int) -> StepTable:
         """An empty table for what `count` environments give in one step."""
         return StepTable(count, self._observations, self.signals)
+
+    def _read_gauge(self, slot: EnvironmentSlot, signals: NDArray[np.float64]) -> None:
+        """Write what the gauge reads into the last of `signals` (s,); NaN where it cannot be read."""
+        if self._gauge is not None:
+            try:
+                signals[-len(self._gauge.signals) :] = self._gauge.read(slot.base)
+            except UNREADABLE:  # the user's class is not quite what its family is
+                signals[-len(self._gauge.signals) :] = np.nan
 
     def _slot(self, row: int) -> EnvironmentSlot:
         slot = self._slots[row]

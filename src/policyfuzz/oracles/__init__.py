@@ -10,6 +10,7 @@ from policyfuzz.core.oracle import (
     Trajectories,
     Verdicts,
     at_first,
+    signed,
     smallest,
 )
 from policyfuzz.oracles.conditions import (
@@ -26,6 +27,7 @@ from policyfuzz.oracles.conditions import (
     WithKind,
 )
 from policyfuzz.oracles.defaults import DefaultOracle, NominalEpisodes, default_oracle
+from policyfuzz.oracles.graded import Graded, TimeLeft, graded
 from policyfuzz.oracles.language import canonical, info_keys, looks_at, resolved
 from policyfuzz.oracles.language import parse as parse_oracle
 
@@ -36,6 +38,7 @@ __all__ = [
     "Below",
     "Composable",
     "DefaultOracle",
+    "Graded",
     "Info",
     "InfoNeverTrue",
     "InfoTrue",
@@ -47,6 +50,7 @@ __all__ = [
     "Return",
     "Reward",
     "Terminated",
+    "TimeLeft",
     "Trajectories",
     "Truncated",
     "Verdicts",
@@ -54,9 +58,11 @@ __all__ = [
     "at_first",
     "canonical",
     "default_oracle",
+    "graded",
     "info_keys",
     "looks_at",
     "parse_oracle",
     "resolved",
+    "signed",
     "smallest",
 ]

@@ -244,7 +244,7 @@ def _at_end(
     return Verdicts(
         kinds=np.where(crashed, 0, NONE),
         steps=np.where(crashed, trajectories.lengths - 1, NONE),
-        margins=np.empty(0) if margins is None else margins,
+        margins=np.empty(0) if margins is None else np.where(trajectories.sound, margins, np.nan),
     )
 
 

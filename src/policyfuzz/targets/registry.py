@@ -48,7 +48,10 @@ BUILT_INS: Mapping[str, BuiltIn] = {
     "acasxu": BuiltIn(
         "policyfuzz.targets.acasxu.target:make_target",
         "aircraft collision avoidance by 45 supervised networks (ACAS Xu)",
-        {"bucket": "time bucket of the networks, 1-9 (2)"},
+        {
+            "bucket": "time bucket of the networks, 1-9 (2)",
+            "solvable": "a turn avoids the collision: lasting, or paper for within the episode (lasting)",
+        },
     ),
     "coopnavi": BuiltIn(
         "policyfuzz.targets.coopnavi.target:make_target",

@@ -1,16 +1,21 @@
 """BipedalWalker: the obstacles of the hardcore course, or the first push of the plain one."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import Choice, InputSpace, Real
 from policyfuzz.environments.families import agreed, answered_draws, family_class, overridden
+from policyfuzz.environments.families.ground import Corners, Ground, clearance, impact
+from policyfuzz.environments.gauges import Gauge
 from policyfuzz.environments.starts import FirstObservation, Reset, Values
+from policyfuzz.oracles.conditions import Reward
+from policyfuzz.oracles.graded import IMPACT, ROOM
 
 MODULE = "gymnasium.envs.box2d.bipedal_walker"
 OBSTACLES = ("stump", "stairs", "pit")
@@ -21,6 +26,10 @@ NAMED = 15
 OBSTACLE_INPUTS = InputSpace(tuple(Choice(f"obstacle{number}", OBSTACLES) for number in range(1, NAMED + 1)))
 #: The environment takes 100 points for a fall or for walking out backwards, and for nothing else.
 _FALL = "reward<=-99.5 as fall"
+#: Corners of the hull (5, 2), and metres under it when the walker stands on straight legs, as in the package.
+_HULL = np.array([(-30, 9), (6, 9), (34, 1), (34, -8), (-30, -8)]) / 30.0
+_STANDING = (2 * 34 - 8) / 30.0
+_GRAVITY = 10.0
 #: Boxes of one obstacle are less than this apart, in cells; there are five cells of grass between two.
 _BESIDE = 4.0
 #: Momentum after the first step tells the push to this share of its range: by then the feet rub the ground,
@@ -38,6 +47,37 @@ def find(env: Any) -> "ObstacleStart | PushStart | None":
         return ObstacleStart(constants)
     push = constants.INITIAL_RANDOM
     return PushStart(constants, InputSpace((Real("push", -push, push, "N"),)))
+
+
+def gauge(env: Any) -> Gauge | None:
+    """How near `env` is to a fall, if it is a BipedalWalker."""
+    family = family_class(env, MODULE)
+    if family is None:
+        return None
+    constants = sys.modules[family.__module__]
+    ground = Ground(lambda env: env.terrain, _terrain)
+    start = constants.TERRAIN_STEP * constants.TERRAIN_STARTPAD / 2
+
+    def read(env: Any) -> tuple[float, float]:
+        hull = env.hull
+        (x, y), (x_speed, y_speed) = hull.position, hull.linearVelocity
+        room, hardness = hull_reading(ground.of(env), x, y, hull.angle, x_speed, y_speed)
+        return min(room, x / start), hardness  # walking out backwards is a failure too
+
+    return Gauge((ROOM, IMPACT), read, Reward("<=", -100.0))
+
+
+def hull_reading(
+    ground: NDArray[np.float64], x: float, y: float, angle: float, x_speed: float, y_speed: float
+) -> tuple[float, float]:
+    """Room between hull and `ground` (m, 4), where 1 is a walker on straight legs, and impact of a fall."""
+    room = clearance(_HULL, x, y, angle, ground, _STANDING) / _STANDING
+    return room, impact(x_speed, y_speed, angle, _STANDING, _GRAVITY)
+
+
+def _terrain(env: Any) -> Iterator[Corners]:
+    """The edges of the ground and the boxes on it."""
+    return (body.fixtures[0].shape.vertices for body in env.terrain)
 
 
 class ScriptedTypes:

@@ -1,5 +1,6 @@
 """Classic control: the physical state vector."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +10,10 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.inputs import Angle, Dimension, InputSpace, Real
+from policyfuzz.environments.gauges import Gauge
 from policyfuzz.environments.starts import FirstObservation, Reset, Values
+from policyfuzz.oracles.conditions import Terminated
+from policyfuzz.oracles.graded import ROOM, WAY
 
 #: Half-widths of a box of cart and pole in which one linear bang-bang controller keeps the pole up for 500
 #: steps, from its corners and faces too (a test shows it). Positions as a share of the environment's own
@@ -49,6 +53,12 @@ def find(env: Any) -> PhysicalState | None:
     names = (cls.__name__ for cls in type(env).__mro__)
     known = next((_KNOWN[name] for name in names if name in _KNOWN), None)
     return None if known is None else known(env)
+
+
+def gauge(env: Any) -> Gauge | None:
+    """How near `env` is to failing, if it can fall or has a goal."""
+    names = (cls.__name__ for cls in type(env).__mro__)
+    return next((_GAUGES[name] for name in names if name in _GAUGES), None)
 
 
 def _cart_pole(env: Any) -> PhysicalState:
@@ -94,6 +104,32 @@ def _around_zero(name: str, reach: float, unit: str = "") -> Dimension:
 def _state(env: Any) -> NDArray[np.float32]:
     return np.array(env.state, dtype=np.float32)
 
+
+def _cart_room(env: Any) -> tuple[float]:
+    """Distance of cart and pole to their limits, relative to these."""
+    x, _, theta, _ = env.state.tolist()
+    return (min(1 - abs(x) / env.x_threshold, 1 - abs(theta) / env.theta_threshold_radians),)
+
+
+def _way_uphill(env: Any) -> tuple[float]:
+    """From the car to the goal, where 1 is the whole range of positions behind it."""
+    position = float(env.state[0])
+    return (max(0.0, (env.goal_position - position) / (env.goal_position - env.min_position)),)
+
+
+def _way_up(env: Any) -> tuple[float]:
+    """From the tip to the height that it must reach, where 1 is the way from hanging down."""
+    theta1, theta2 = env.state[:2].tolist()
+    height = -math.cos(theta1) - math.cos(theta1 + theta2)
+    return (max(0.0, (1 - height) / 3),)
+
+
+_GAUGES: Mapping[str, Gauge] = {
+    "CartPoleEnv": Gauge((ROOM,), _cart_room, Terminated()),
+    "MountainCarEnv": Gauge((WAY,), _way_uphill),
+    "Continuous_MountainCarEnv": Gauge((WAY,), _way_uphill),
+    "AcrobotEnv": Gauge((WAY,), _way_up),
+}
 
 _KNOWN: Mapping[str, Callable[[Any], PhysicalState]] = {
     "CartPoleEnv": _cart_pole,

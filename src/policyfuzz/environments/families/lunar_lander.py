@@ -8,10 +8,15 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace, Real
 from policyfuzz.environments.families import agreed, answered_draws, family_class, overridden
+from policyfuzz.environments.families.ground import Corners, Ground, clearance, impact
+from policyfuzz.environments.gauges import Gauge
 from policyfuzz.environments.starts import FirstObservation, Reset, Values
+from policyfuzz.oracles.conditions import Reward
+from policyfuzz.oracles.graded import IMPACT, ROOM
 
 MODULE = "gymnasium.envs.box2d.lunar_lander"
 #: Heights that a reset draws; it then levels those around the pad, and the ground is their moving mean.
@@ -32,6 +37,46 @@ def find(env: Any) -> "LanderStart | None":
         return None
     constants = sys.modules[family.__module__]
     return LanderStart(constants, _inputs(constants))
+
+
+def gauge(env: Any) -> Gauge | None:
+    """How near `env` is to a crash, if it is a LunarLander."""
+    family = family_class(env, MODULE)
+    if family is None:
+        return None
+    constants = sys.modules[family.__module__]
+    hull = np.array(constants.LANDER_POLY) / constants.SCALE
+    width, height = constants.VIEWPORT_W / constants.SCALE, constants.VIEWPORT_H / constants.SCALE
+    standing = constants.LEG_DOWN / constants.SCALE + hull[:, 1].min()
+    # the pad is at a quarter of the height, and the first state is at the top
+    reading = _HullReading(Ground(lambda env: env.moon, _moon), hull, float(standing), width, 0.75 * height)
+    return Gauge((ROOM, IMPACT), reading, Reward("<=", -100.0))
+
+
+def _moon(env: Any) -> Iterator[Corners]:
+    """The edges of the ground."""
+    return (fixture.shape.vertices for fixture in env.moon.fixtures)
+
+
+@dataclass(frozen=True, slots=True)
+class _HullReading:
+    """Room of the hull: to the ground, where 1 is what the legs keep it above; and to the sides of the field.
+
+    Legs give way, so a hard or slanting landing brings the hull nearer to the ground than a safe one.
+    """
+
+    ground: Ground
+    hull: NDArray[np.float64]  #: (6, 2) its corners
+    standing: float  #: metres under the hull of a lander at rest
+    width: float  #: of the field
+    drop: float  #: metres from the first state to the pad
+
+    def __call__(self, env: Any) -> tuple[float, float]:
+        lander = env.lander
+        (x, y), (x_speed, y_speed), angle = lander.position, lander.linearVelocity, lander.angle
+        below = clearance(self.hull, x, y, angle, self.ground.of(env), self.standing) / self.standing
+        aside = 1 - abs(x - self.width / 2) / (self.width / 2)
+        return min(below, aside), impact(x_speed, y_speed, angle, self.drop, env.gravity)
 
 
 @dataclass(frozen=True, slots=True)

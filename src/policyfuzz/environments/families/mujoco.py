@@ -1,6 +1,7 @@
 """MuJoCo environments: positions and velocities of the joints around the initial pose."""
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -13,7 +14,10 @@ from policyfuzz.core import extras
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.environments.families import family_class, overridden
 from policyfuzz.environments.families.mujoco_joints import Coordinate, Part, coordinates
+from policyfuzz.environments.gauges import Gauge
 from policyfuzz.environments.starts import FirstObservation, Reset, Values
+from policyfuzz.oracles.conditions import Terminated
+from policyfuzz.oracles.graded import ROOM
 
 MODULE = "gymnasium.envs.mujoco"
 _BASE = f"{MODULE}.mujoco_env"
@@ -111,6 +115,77 @@ def _oracle(env: Any) -> str | None:
     is_falling = any(family_class(env, module) for module in _FALLING)
     has_rule = hasattr(type(env), "is_healthy") and getattr(env, "_terminate_when_unhealthy", False)
     return "terminated" if is_falling or has_rule else None
+
+
+def gauge(env: Any) -> Gauge | None:
+    """How near `env` is to a fall, if it has a rule for that, which is switched on and known here."""
+    if family_class(env, f"{MODULE}.inverted_double_pendulum"):
+        return Gauge((ROOM,), _tip_room, Terminated())
+    if family_class(env, f"{MODULE}.inverted_pendulum"):
+        return Gauge((ROOM,), HealthyRanges((Bounds(1, -0.2, 0.2, 0.0),)), Terminated())
+    places = next((places for module, places in _BOUNDED.items() if family_class(env, module)), None)
+    if places is None or _oracle(env) is None:
+        return None
+    usual = env.init_qpos
+    bounds = []
+    for name, place in places.items():
+        low, high = getattr(env, name)
+        bounds.append(Bounds(place, low, high, float(usual[place])))
+    return Gauge((ROOM,), HealthyRanges(tuple(bounds), getattr(env, _STATE_RANGE, None)), Terminated())
+
+
+#: Environments with a rule for falls, to the names of ranges and the position (of qpos) that each bounds.
+_BOUNDED: Mapping[str, Mapping[str, int]] = {
+    f"{MODULE}.hopper_v": {"_healthy_z_range": 1, "_healthy_angle_range": 2},
+    f"{MODULE}.walker2d_v": {"_healthy_z_range": 1, "_healthy_angle_range": 2},
+    f"{MODULE}.ant_v": {"_healthy_z_range": 2},
+    f"{MODULE}.humanoid_v": {"_healthy_z_range": 2},
+}
+#: Of a hopper: it bounds every position behind the first two, and every velocity.
+_STATE_RANGE = "_healthy_state_range"
+#: Height of the tip of a double pendulum that stands, and the one at which it has fallen.
+_TIP_UP, _TIP_FALLEN = 1.2, 1.0
+
+
+def _tip_room(env: Any) -> tuple[float]:
+    return ((float(env.data.site_xpos[0][2]) - _TIP_FALLEN) / (_TIP_UP - _TIP_FALLEN),)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The range within which a position is healthy."""
+
+    place: int  #: in qpos
+    low: float
+    high: float
+    usual: float  #: in the initial pose
+
+    def room(self, value: float) -> float:
+        """Distance of `value` to the nearer end of the range, relative to that of the initial pose."""
+        below, above = self.usual - self.low, self.high - self.usual
+        if not (below > 0 and above > 0):  # a range around another pose
+            below = above = (self.high - self.low) / 2
+        # of an infinite range, NaN is inf / inf
+        ends = ((value - self.low) / below, (self.high - value) / above)
+        return min((end for end in ends if not math.isnan(end)), default=math.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthyRanges:
+    """Room between the positions of an environment and the ends of their healthy ranges."""
+
+    bounds: tuple[Bounds, ...]
+    state: tuple[float, float] | None = None  #: range of all other positions and of all velocities
+
+    def __call__(self, env: Any) -> tuple[float]:
+        """How much is left of the least, 1 in the initial pose."""
+        qpos = env.data.qpos
+        room = min(one.room(float(qpos[one.place])) for one in self.bounds)
+        if self.state is not None:
+            low, high = self.state
+            state = qpos[2:].tolist() + env.data.qvel.tolist()
+            room = min(room, min(min(state) - low, high - max(state)) / ((high - low) / 2))
+        return (room,)
 
 
 @dataclass(frozen=True, slots=True)

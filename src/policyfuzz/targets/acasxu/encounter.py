@@ -33,6 +33,9 @@ OBSERVATION_SPAN = np.array([60261.0, 2 * np.pi, 2 * np.pi, 1100.0, 1200.0])
 #: Columns of the flight state (n, 11) that `fly` advances.
 OWN_X, OWN_Y, OWN_DX, OWN_DY, OWN_HEADING, OWN_V, INT_X, INT_Y, INT_VX, INT_VY, INT_HEADING = range(11)
 
+#: Longest avoiding turn of `is_solvable`: half a circle, after which the ownship flies back.
+LONGEST_TURN = round(np.pi / abs(TURNS[3]))
+
 _COLLISION_COST = 100.0
 #: Of the return: r <- RETURN_DECAY · r + reward.
 RETURN_DECAY = 0.99
@@ -215,6 +218,53 @@ def survives_turning(inputs: NDArray[np.float64], advisory: int) -> NDArray[np.b
     return safe
 
 
-def is_solvable(inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,) True where turning hard to one side throughout avoids the collision."""
+def is_solvable_in_paper(inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) True where turning hard to one side avoids the collision for as long as the episode lasts."""
     return survives_turning(inputs, 3) | survives_turning(inputs, 4)
+
+
+def is_solvable(inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) True where a hard turn to one side, and then flying straight on, avoids the collision for good.
+
+    The turn lasts as long as it has to, up to `LONGEST_TURN` steps; the range is at least 200 ft at every
+    step of it and of all the time after, whatever the horizon is.
+    """
+    solvable = np.empty(len(inputs), np.bool_)
+    _can_turn_away(take_off(inputs), solvable)
+    return solvable
+
+
+@kernel
+def _can_turn_away(flights: NDArray[np.float64], can: NDArray[np.bool_]) -> None:
+    flight = np.empty(flights.shape[1])
+    for i in range(flights.shape[0]):
+        can[i] = False
+        for advisory in (3, 4):
+            if not can[i]:
+                flight[:] = flights[i]
+                can[i] = _turns_away(flight, advisory)
+
+
+@kernel
+def _turns_away(flight: NDArray[np.float64], advisory: int) -> bool:
+    """True if `flight` (11,), which is changed, can leave some turn under `advisory` and fly straight on."""
+    distance = np.hypot(flight[INT_X] - flight[OWN_X], flight[INT_Y] - flight[OWN_Y])
+    for _ in range(LONGEST_TURN + 1):
+        if distance < COLLISION_FEET:
+            return False
+        if _closest_if_straight(flight) >= COLLISION_FEET:
+            return True
+        distance = _move(flight, TURNS[advisory], _TURN_COS[advisory], _TURN_SIN[advisory])
+    return False
+
+
+@kernel
+def _closest_if_straight(flight: NDArray[np.float64]) -> float:
+    """The smallest range of all steps, now and for ever, if neither aircraft of `flight` (11,) turns."""
+    x, y = flight[INT_X] - flight[OWN_X], flight[INT_Y] - flight[OWN_Y]
+    by_x = (flight[INT_VX] - flight[OWN_DX] * flight[OWN_V]) * STEP_SECONDS
+    by_y = (flight[INT_VY] - flight[OWN_DY] * flight[OWN_V]) * STEP_SECONDS
+    square = by_x * by_x + by_y * by_y
+    # the square of the range is a parabola over time, so of all steps the nearest to its vertex is lowest
+    steps = max(0.0, np.round(-(x * by_x + y * by_y) / square)) if square > 0.0 else 0.0
+    return float(np.hypot(x + steps * by_x, y + steps * by_y))

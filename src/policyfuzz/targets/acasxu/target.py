@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.oracle import Below
-from policyfuzz.core.target import Target, number, policy_path
+from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
 from policyfuzz.targets.acasxu import encounter
 from policyfuzz.targets.acasxu.networks import networks_in
@@ -20,6 +20,8 @@ from policyfuzz.targets.acasxu.networks import networks_in
 BUCKETS = 9
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
+#: What `solvable` asks for: the collision is avoided for good, or for as long as the episode lasts.
+_SOLVABLE = {"lasting": encounter.is_solvable, "paper": encounter.is_solvable_in_paper}
 
 #: Noise as in the paper: 5 ft/s, 5 ft, 0.2 rad.
 INPUTS = InputSpace(
@@ -35,13 +37,19 @@ INPUTS = InputSpace(
 
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
-    """The target; options: `bucket` (1-9), policy: None for the shipped networks or acasxu:DIR."""
+    """The target; options: `bucket` (1-9), `solvable` (lasting or paper).
+
+    The policy is the shipped networks for None, or acasxu:DIR.
+    """
     bucket = number(options, "bucket", _DEFAULT_BUCKET, int, 1, BUCKETS)
+    solvable = choice(options, "solvable", tuple(_SOLVABLE))
+    said = {"bucket": str(bucket)} if bucket != _DEFAULT_BUCKET else {}
+    said |= {"solvable": solvable} if solvable != "lasting" else {}
     folder = policy_path("acasxu", policy, "acasxu", "DIR, a folder of .onnx or .nnet networks")
     bank = shipped_networks(bucket) if folder is None else networks_in(folder, bucket)
     uri = None if folder is None else f"acasxu:{folder}"
     return Target(
-        name="acasxu" if bucket == _DEFAULT_BUCKET else f"acasxu:bucket={bucket}",
+        name=joined("acasxu", said),
         inputs=INPUTS,
         simulator=encounter.EncounterSimulator,
         policy=lambda: AdvisoryPolicy(bank),
@@ -50,7 +58,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         policy_name=uri or "shipped networks",
         policy_uri=uri,
         policy_sha256=bank.sha256,
-        solvable=encounter.is_solvable,
+        solvable=_SOLVABLE[solvable],
         decay=encounter.RETURN_DECAY,
         batch_size=1024,
         draw=_draw,

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.interfaces import Frame
-from policyfuzz.environments.families.bipedal_walker import ScriptedTypes
+from policyfuzz.environments.families.bipedal_walker import ScriptedTypes, hull_reading
+from policyfuzz.environments.families.ground import outlines
+from policyfuzz.oracles.graded import IMPACT, ROOM
 from policyfuzz.policies.spaces import checked_actions
 from policyfuzz.targets.bipedal.lidar import Surfaces, ray_ends
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, SCALE
@@ -28,13 +30,14 @@ Pose = tuple[tuple[float, float], float]
 class WalkerSimulator:
     """n walkers; an action is the four motor commands in [-1, 1], taken as float64."""
 
-    signals: ClassVar[tuple[str, ...]] = ("clear", "x")
+    signals: ClassVar[tuple[str, ...]] = ("clear", "x", ROOM, IMPACT)
     capacity: ClassVar[int | None] = None
 
     def __init__(self) -> None:
         package()  # raises now if the package is missing, not at the first episode
         self._walkers: list[Walker] = []
         self._surfaces = Surfaces(0)
+        self._outlines: list[NDArray[np.float64]] = []  #: of the course of each walker, (m, 4)
         self._shaping = np.empty(0)  #: (n,) what the reward is the increase of
         self._obstacles: list[list[int]] = []
         self._seeds: list[int] = []
@@ -46,14 +49,18 @@ class WalkerSimulator:
         self._walkers += [Walker() for _ in range(len(self._walkers), count)]
         self._surfaces = Surfaces(count)
         self._obstacles, self._seeds = inputs.astype(np.int64).tolist(), seeds.tolist()
-        observations, x = np.empty((count, 24), np.float32), np.empty(count)
+        observations, x, room = np.empty((count, 24), np.float32), np.empty(count), np.empty((count, 2))
+        self._outlines = []
         for row, walker in enumerate(self._walkers[:count]):
             observations[row] = walker.reset(self._obstacles[row], self._seeds[row])
             x[row] = walker.x
             self._surfaces.put(row, walker.course)
+            self._outlines.append(outlines(walker.course.shapes()))
+            room[row] = hull_reading(self._outlines[row], *walker.hull)
         self._shaping = _shaping(x, observations[:, 0].astype(np.float64))
         self._lidar = observations[:, FELT:].copy()
-        return _frame(observations, x, np.zeros(count, np.bool_), np.zeros(count), np.zeros(count, np.bool_))
+        signals = np.column_stack([np.ones(count), x, room])
+        return _frame(observations, signals, np.zeros(count), np.zeros(count, np.bool_))
 
     def step(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> Frame:
         actions = checked_actions(actions, len(rows), _MOTORS)
@@ -75,7 +82,14 @@ class WalkerSimulator:
             rewards -= 0.00035 * _TORQUE * effort[:, joint]
         is_lost = is_fallen | (x < 0)
         rewards[is_lost] = _FALL_REWARD
-        return _frame(observations, x, is_fallen, rewards, is_lost | (x > _GOAL))
+        signals = np.column_stack([~is_fallen, x, self._hull_readings(readings, rows)])
+        return _frame(observations, signals, rewards, is_lost | (x > _GOAL))
+
+    def _hull_readings(self, readings: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(m, 2) room under the hulls and impact of a fall, from what walkers `rows` (m,) tell of a step."""
+        hulls = readings[:, [X, Y, 0, 2, 3]].tolist()
+        ground = (self._outlines[row] for row in rows.tolist())
+        return np.array([hull_reading(below, *hull) for below, hull in zip(ground, hulls, strict=True)])
 
     def render(self, row: int) -> NDArray[np.uint8]:
         """The package's own picture (400, 600, 3) of walker `row`."""
@@ -132,15 +146,14 @@ def _shaping(x: NDArray[np.float64], angles: NDArray[np.float64]) -> NDArray[np.
 
 def _frame(
     observations: NDArray[np.float32],
-    x: NDArray[np.float64],
-    is_fallen: NDArray[np.bool_],
+    signals: NDArray[np.float64],
     rewards: NDArray[np.float64],
     ended: NDArray[np.bool_],
 ) -> Frame:
     return Frame(
         observations=observations,
         states=observations.astype(np.float64),
-        signals=np.column_stack([~is_fallen, x]).astype(np.float64),
+        signals=signals,
         rewards=rewards,
         ended=ended,
     )

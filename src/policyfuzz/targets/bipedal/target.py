@@ -6,6 +6,7 @@ from policyfuzz.core.errors import UsageError
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, policy_path
 from policyfuzz.environments.families.bipedal_walker import OBSTACLE_INPUTS
+from policyfuzz.oracles.graded import Graded
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy, schemes
 from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
@@ -33,7 +34,7 @@ def make_target(options: Mapping[str, str], policy: str | None, trust: bool = Fa
         inputs=OBSTACLE_INPUTS,
         simulator=WalkerSimulator,
         policy=loaded.make,
-        oracle=Below("clear", 0.5, kind="fall"),
+        oracle=Graded(Below("clear", 0.5, kind="fall")),
         horizon=horizon,
         policy_name=loaded.name,
         policy_uri=loaded.uri if policy else None,

@@ -7,6 +7,7 @@ have drawn gives the very course of `env.reset(seed=seed)`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -31,6 +32,11 @@ class Course:
     boxes: list[Corners]  #: solid rectangles: of stumps, of stairs, and beside pits
     obstacles: list[int]  #: types of all obstacles in order, as positions in OBSTACLES
     starts: list[int]  #: first cell of each of them that has one
+
+    def shapes(self) -> list[Sequence[Point]]:
+        """The corners of every edge of the ground and of every box."""
+        ground = [(cell * CELL, height) for cell, height in enumerate(self.heights)]
+        return [*pairwise(ground), *self.boxes]
 
 
 def lay_course(obstacles: Sequence[int], rng: np.random.Generator) -> Course:

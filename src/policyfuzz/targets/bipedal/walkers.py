@@ -60,6 +60,12 @@ class Walker:
         """Where the hull is."""
         return float(self._position.x)
 
+    @property
+    def hull(self) -> tuple[float, float, float, float, float]:
+        """Position, angle and velocity of the hull."""
+        position, velocity = self._position, self._velocity
+        return position.x, position.y, self._hull.angle, velocity.x, velocity.y
+
     def step(self, speeds: list[float], torques: list[float]) -> tuple[float, ...]:
         """Drive the four joints for one step; returns FELT numbers, then x, y and whether it has fallen."""
         joints = self._joints

@@ -13,7 +13,8 @@ from policyfuzz.policies.spaces import checked_actions
 from policyfuzz.targets.driving import scenario
 from policyfuzz.targets.driving.scenario import clearances, rotated, seen_from
 
-#: What a signal shows once the episode went wrong; it is 0 or more otherwise.
+#: What a signal shows once the episode went wrong, less the speed in metres a second at which it happened; it
+#: is 0 or more otherwise.
 WRONG = -1.0
 #: A contact is no crash of the ego vehicle where every vehicle nearer than this, in metres, ...
 _TOUCH = 0.3
@@ -40,12 +41,14 @@ class DrivingSimulator:
         self.environment = environment()
         self._steps_in_lane = 0
         self._lane = -1
+        self._speed = 0.0  #: of the ego vehicle before the last step, metres a second
         self.is_struck_from_behind = False
         self._trail: list[NDArray[np.float64]] = []
 
     def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
         observation = self.environment.start(scenario.scene(inputs[0]), owner=self)
         self._lane, self._steps_in_lane = -1, _SETTLED_STEPS
+        self._speed = 0.0
         self.is_struck_from_behind = False
         self._trail = []
         frame = self._frame(observation, 0.0, has_ended=False)
@@ -83,8 +86,11 @@ class DrivingSimulator:
         if ego.crash_vehicle or ego.crash_object:
             where = seen_from(poses[0], poses[1:, :2][gaps < _TOUCH])
             self.is_struck_from_behind = self._steps_in_lane >= _SETTLED_STEPS and _are_behind(where)
-            clearance = 0.0 if self.is_struck_from_behind else WRONG
-        margin = WRONG if self.environment.is_off_road else max(0.0, self.environment.road_margin)
+            clearance = 0.0 if self.is_struck_from_behind else WRONG - self._speed
+        margin = (
+            WRONG - self._speed if self.environment.is_off_road else max(0.0, self.environment.road_margin)
+        )
+        self._speed = float(ego.speed)  # a collision takes it away before the next frame
         near = max(0.0, 1.0 - max(clearance, 0.0) / _NEAR)
         return Frame(
             observations=observation[None],
