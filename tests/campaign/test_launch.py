@@ -19,7 +19,7 @@ from policyfuzz import (
     StopReason,
     load_target,
 )
-from policyfuzz.campaign.launch import launch, stored_policy
+from policyfuzz.campaign.launch import launch, stored_policies
 from policyfuzz.core.errors import CampaignError, UsageError
 
 RIPPLE = "ripple:dimensions=3,probability=0.01"
@@ -125,7 +125,7 @@ def test_campaign_that_died_before_its_first_batch_starts_on_resume(target, tmp_
     (tmp_path / "c").mkdir()
     for name in left:
         (tmp_path / "c" / name).write_bytes(b"half a file")
-    assert stored_policy(tmp_path / "c") is None
+    assert stored_policies(tmp_path / "c") == (None, [])
     launched = launch(target, Budget(executions=200), folder=tmp_path / "c", resume=True)
     assert launched.progress.executions == 200
 
@@ -165,12 +165,12 @@ def test_listener_that_fails_after_a_resume_is_not_blamed_on_the_file(target, tm
 
 def test_policy_of_a_campaign_is_known_before_it_is_resumed(target, tmp_path):
     launch(target, Budget(executions=100), folder=tmp_path / "c", policy="npz:some.npz")
-    assert stored_policy(tmp_path / "c") == "npz:some.npz"
-    assert stored_policy(tmp_path / "c", sync=tmp_path) == "npz:some.npz"
+    assert stored_policies(tmp_path / "c") == ("npz:some.npz", [])
+    assert stored_policies(tmp_path / "c", sync=tmp_path) == ("npz:some.npz", [])
     with pytest.raises(UsageError, match="which campaign"):
-        stored_policy(None)
+        stored_policies(None)
     with pytest.raises(CampaignError, match="does not exist"):
-        stored_policy(tmp_path / "nowhere")
+        stored_policies(tmp_path / "nowhere")
 
 
 def test_instances_get_folders_and_seeds_of_their_own(target, tmp_path):

@@ -82,7 +82,7 @@ def test_union_knows_every_kind_of_dimension():
     inputs = np.array(
         [[0.0, 1.0, 0.0, 0.5], [1.0, 1.0, 0.0, 0.5], [1.0, 2.0, 0.0, 0.5], [1.0, 2.0, 1.0, 0.5]]
     )
-    assert distinct_together(dimensions, (inputs, 0.2), (inputs, 0.1)) == 4
+    assert distinct_together(dimensions, (inputs, 0.1), (inputs, 0.05)) == 4
 
 
 def test_rows_tell_own_findings_from_those_that_were_taken(shared):

@@ -39,7 +39,7 @@ def test_findings_are_sorted_and_paged(folder, order, key, distinct_only):
 
 def test_summary_and_distance_begin_with_the_worst_and_go_on_with_the_most_different(folder):
     campaign = CampaignReader(folder)
-    worst = min(campaign.findings(True), key=lambda one: one.episode_return)
+    worst = min(campaign.findings(True), key=lambda one: (one.margin, one.episode_return))
     shown = worst_and_most_different(campaign, 5)
     by_distance = list(ranked(campaign, "distance", True, 5, 0))
     for found in (shown, by_distance):
@@ -65,9 +65,12 @@ def test_farthest_points_come_first():
 
 def test_show_lists_the_worst(folder, capsys):
     assert exit_code(["show", str(folder), "--top", "3", "--json"]) == 0
+    margins = [one["margin"] for one in json.loads(capsys.readouterr().out)]
+    every = sorted(one.margin for one in CampaignReader(folder).findings(True))
+    assert margins == every[:3]
+    assert exit_code(["show", str(folder), "--sort", "return", "--limit", "3", "--json"]) == 0
     returns = [one["return"] for one in json.loads(capsys.readouterr().out)]
-    every = sorted(one.episode_return for one in CampaignReader(folder).findings(True))
-    assert returns == every[:3]
+    assert returns == sorted(one.episode_return for one in CampaignReader(folder).findings(True))[:3]
     assert exit_code(["show", str(folder), "--sort", "distance", "--limit", "2"]) == 0
     assert exit_code(["show", str(folder), "1", "--top", "3"]) == 2
     assert "--sort and --top are for lists of findings" in capsys.readouterr().err

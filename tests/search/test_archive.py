@@ -26,9 +26,9 @@ def archive_of(rows):
     return archive
 
 
-def test_elite_is_the_least_distance_and_of_these_the_least_tie_break():
+def test_elites_are_the_least_distance_and_the_least_tie_break():
     archive = archive_of([(5, 9, 3.0, 0.0, 0), (5, 9, 1.0, 8.0, 0), (5, 9, 1.0, 7.0, 0), (5, 9, 2.0, 0.0, 0)])
-    assert archive.safe.tolist() == [2]
+    assert archive.safe.tolist() == [2, 3]
 
 
 def test_first_of_equals_stays_the_elite():

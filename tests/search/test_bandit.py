@@ -29,7 +29,7 @@ def taught(rates, trials=1000):
     st.lists(st.tuples(st.sampled_from(list(Emitter)), st.floats(0, 1)), max_size=200),
     st.integers(0, 3),
 )
-def test_shares_add_up_to_one_and_a_tenth_is_random(experience, findings):
+def test_shares_add_up_to_one_and_a_fifth_is_random(experience, findings):
     bandit = Bandit()
     bandit.learn(
         np.array([int(one) for one, _ in experience], np.int64),
@@ -38,7 +38,7 @@ def test_shares_add_up_to_one_and_a_tenth_is_random(experience, findings):
     shares = bandit.shares(findings)
     assert shares.sum() == pytest.approx(1, abs=1e-12)
     assert (shares >= 0).all()
-    assert shares[Emitter.RANDOM] == RANDOM_SHARE == 0.1
+    assert shares[Emitter.RANDOM] == RANDOM_SHARE == 0.2
     assert (shares[SEEKERS] > 0).all()
     assert shares[SEEKERS].sum() >= (1 - RANDOM_SHARE) * LEAST_GROUP_SHARE - 1e-12
 

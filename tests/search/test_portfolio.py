@@ -143,7 +143,7 @@ def test_energy_falls_with_children_and_rises_with_new_findings():
         assert (tired[is_walked] < before[is_walked]).all()
         executions = simulate(cases)
         update = fuzzer.tell(cases, executions)
-        is_new = np.isin(np.arange(len(cases)), update.crashed[update.observed.is_novel])
+        is_new = np.isin(np.arange(len(cases)), update.kept) & executions.crashed
         praised = np.unique(cases.parents[is_new & (cases.parents != NO_PARENT)])
         after = fuzzer.corpus.column("energy")[: len(tired)]
         assert (after[praised] > tired[praised]).all()
@@ -184,7 +184,7 @@ def test_findings_are_kept_when_they_are_new_and_not_twice():
     apart = np.abs(findings[:, None] - findings[None])
     apart[..., 1] = np.minimum(apart[..., 1], 1 - apart[..., 1])
     distances = np.sqrt((apart**2).mean(axis=2)) + np.eye(len(findings))
-    assert distances.min() >= DISTINCT_RADIUS
+    assert distances.min() >= DISTINCT_RADIUS / 2
 
 
 def test_noise_is_rewarded_once_it_holds_and_not_when_it_crashes():
@@ -398,7 +398,7 @@ def test_children_get_fresh_case_seeds_now_and_then():
     assert not has_own[climbing].any(), "steps of climbers are due to the change alone"
 
 
-def test_random_cases_are_a_tenth_and_draws_of_the_nominal_distribution():
+def test_random_cases_are_a_fifth_and_draws_of_the_nominal_distribution():
     space = InputSpace((Real("x", 0, 1),), sampler=lambda rng, count: rng.beta(2, 5, (count, 1)))
     fuzzer = fuzzer_of(space, samples=200)
     cases = drive(fuzzer, 120, 64, run=lambda cases: results(cases.inputs[:, 0], cases.inputs[:, 0] < 0.02))
@@ -407,7 +407,7 @@ def test_random_cases_are_a_tenth_and_draws_of_the_nominal_distribution():
     assert kstest(cases.inputs[drawn, 0], "beta", (2, 5)).pvalue > 1e-3
     later = cases.purposes[200:]
     explored = int((later == Purpose.EXPLORE).sum())
-    assert binomtest(explored, len(later), 0.1).pvalue > 1e-3
+    assert binomtest(explored, len(later), 0.2).pvalue > 1e-3
     assert len(np.unique(cases.seeds[drawn])) == drawn.sum()
 
 

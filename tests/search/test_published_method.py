@@ -12,6 +12,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import InputSpace, Real
 from policyfuzz.core.settings import PublishedSettings, SearchSettings
 from policyfuzz.oracles import NONE, Verdicts
+from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.published import published_settings
 from policyfuzz.search.strategies import find_strategy, make_fuzzer
@@ -35,11 +36,16 @@ def fuzzer_with(recipe, samples=64, seed=0, **published):
     return make_fuzzer(recipe, SPACE, settings, seed)
 
 
-def drive(fuzzer, batches, size=20, run=simulate):
+def drive(fuzzer, batches, size=20, run=simulate, found=None):
+    """Ask and tell in turn; all cases. Appends inputs and descriptors of novel crashes to `found`."""
     asked = [Cases.none(2)]
     for _ in range(batches):
         asked.append(fuzzer.ask(size))
-        fuzzer.tell(asked[-1], run(asked[-1]))
+        update = fuzzer.tell(asked[-1], run(asked[-1]))
+        if found is not None:
+            novel = update.observed.is_novel
+            inputs = asked[-1].inputs[update.crashed][novel]
+            found += zip(inputs, update.observed.behaviours.descriptors[novel], strict=True)
     return Cases.concatenate(asked)
 
 
@@ -69,10 +75,13 @@ def test_cases_are_the_same_when_the_seed_is(recipe):
 @pytest.mark.parametrize("batches", [0, 1, 6, 40, 150])
 def test_a_restored_fuzzer_continues_identically(recipe, batches):
     original, restored = (fuzzer_with(recipe, samples=24, seed=5, children=2) for _ in range(2))
-    drive(original, batches)
+    found = []
+    drive(original, batches, found=found)
     waiting = original.ask(20)  # results may arrive after the restart
     state = {name: array.copy() for name, array in original.state().items()}
-    restored.restore(state, deepcopy(original.corpus))
+    inputs = np.array([one for one, _ in found]).reshape(-1, 2)
+    descriptors = np.array([one for _, one in found]).reshape(-1, DESCRIPTOR_SIZE)
+    restored.restore(state, deepcopy(original.corpus), inputs, descriptors)
     for fuzzer in (original, restored):
         fuzzer.tell(waiting, simulate(waiting))
     assert_same(drive(original, 60), drive(restored, 60))

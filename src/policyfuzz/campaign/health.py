@@ -55,11 +55,17 @@ class Nominal:
 
     @property
     def changed_by_seed(self) -> int:
-        """How many of those that were run with another case seed ended otherwise."""
+        """How many of those that were run with another case seed went otherwise."""
         if self.reseeded is None:
             return 0
-        pairs = zip(self.executions.outcomes, self.reseeded.outcomes, strict=False)
-        return sum(not first.is_same(second) for first, second in pairs)
+        first = self.executions[: len(self.reseeded)]
+        pairs = zip(first.outcomes, self.reseeded.outcomes, strict=True)
+        is_same = [one.is_same(other) for one, other in pairs]
+        steps = min(first.states.shape[1], self.reseeded.states.shape[1])
+        if first.states.shape[2] == self.reseeded.states.shape[2]:
+            equal = np.equal(first.states[:, :steps], self.reseeded.states[:, :steps])
+            is_same = np.logical_and(is_same, equal.all(axis=(1, 2))).tolist()
+        return is_same.count(False)
 
     @property
     def case_seed(self) -> str:

@@ -25,7 +25,6 @@ def _hash(executions: Executions, row: int) -> int:
     step = int(verdicts.steps[row])
     digest = hashlib.blake2b(digest_size=8)
     digest.update(np.array([verdicts.kinds[row], step], np.int64).tobytes())
-    digest.update(np.float64(verdicts.margins[row]).tobytes())
     digest.update(np.ascontiguousarray(executions.states[row, : step + 1]).tobytes())
     if row in executions.errors:
         digest.update(executions.errors[row].text.encode())

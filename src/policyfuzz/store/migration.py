@@ -14,6 +14,7 @@ from policyfuzz.store.database import (
     INPUT_TABLES,
     MIGRATED_FORMATS,
     MOST_DIMENSIONS,
+    Patience,
     campaign_file,
     connect,
     format_of,
@@ -30,7 +31,16 @@ def migrate(folder: Path) -> int:
     All of it happens in one transaction: a process that is killed leaves the file as it was.
     """
     path = campaign_file(folder)
-    with lock_for_writing(folder), closing(connect(path, "rw")) as connection:
+    lock = lock_for_writing(folder)
+    try:
+        return _migrate(folder, path)
+    finally:
+        lock.release()
+
+
+def _migrate(folder: Path, path: Path) -> int:
+    with closing(connect(path, "rw")) as connection:
+        Patience(connection, path)  # ends what would go on for ever in a damaged file
         connection.isolation_level = None  # transactions begin where we say
         try:
             version = format_of(connection, folder)
