@@ -137,7 +137,9 @@ def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, order:
                 *replay_lines(campaign, first.id, "replay one:"), sep="\n", style="bold", soft_wrap=True
             )
         else:
-            console.print("no more findings" if part.skip and total else "no findings yet")
+            others = campaign.progress().findings
+            nothing = f"no distinct findings; --all lists {others:,} others" if others else "no findings yet"
+            console.print("no more findings" if part.skip and total else nothing)
     part.print_rest(shown, total, "findings" if show_all else "distinct findings", is_json)
 
 

@@ -151,10 +151,12 @@ def print_summary(
         console.print(
             *replay_lines(campaign, distinct[0].id, "replay one:"), sep="\n", style="bold", soft_wrap=True
         )
-        if progress.findings > len(distinct):
-            console.print(
-                f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity"
-            )
+    if progress.findings > len(distinct):
+        if not distinct and progress.lucky:
+            console.print("no finding that was tried holds with other case seeds")
+        console.print(
+            f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity"
+        )
 
 
 def _of_all_starts(total: int, crashing: int) -> str:

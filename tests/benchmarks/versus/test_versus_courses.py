@@ -9,6 +9,7 @@ from benchmarks.versus.courses import CourseWatch, has_courses, obstacles_reache
 from benchmarks.versus.judge import Judge, Verdict
 from benchmarks.versus.trial import Trial
 from policyfuzz import load_target
+from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Runner
 from policyfuzz.targets.bipedal.terrain import CELL, CELLS, FLAT_CELLS, lay_course
 
@@ -55,7 +56,7 @@ def test_obstacles_that_no_walker_reached_make_no_other_course(walkers):
 
 
 def test_judge_gives_a_course_to_every_fall(walkers):
-    always = replace(walkers, oracle=replace(walkers.oracle, threshold=2.0))
+    always = replace(walkers, oracle=Below("clear", 2.0, kind="fall"))
     inputs, seeds = np.array([TYPES, TYPES[::-1]], np.float64), np.array([1, 2], np.uint64)
     judged = Judge(always)(Trial(2, 1.0, 1.0, np.array([1, 2]), inputs, seeds), 2)
     assert (judged.verdicts == Verdict.FINDING).all()
