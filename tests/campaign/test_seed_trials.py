@@ -114,7 +114,7 @@ def test_luck_is_not_distinct_and_what_holds_is(run_campaign, strategy):
     tried = [finding for finding in campaign.findings() if finding.reseeded is not None]
     lucky = [one for one in tried if one.input[0] >= planted_targets.HOLDS_BELOW]
     held = [one for one in tried if one.input[0] < planted_targets.HOLDS_BELOW]
-    assert len(lucky) > 5
+    assert len(lucky) > 2
     assert len(held) > 2
     assert not any(one.is_distinct for one in lucky)
     assert all(one.is_distinct for one in held)
@@ -146,19 +146,19 @@ def test_runs_of_a_trial_are_those_that_are_stored(run_campaign):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "told", "tried"),
     [
-        (planted_targets.plain(), "unused"),
-        (replace(planted_targets.noisy(), seed_is_situation=True), "situation"),
+        (planted_targets.plain(), "unused", lambda novel: int(math.log2(novel)) + 1),  # to be sure
+        (replace(planted_targets.noisy(), seed_is_situation=True), "situation", lambda novel: 0),
     ],
     ids=["unused", "situation"],
 )
-def test_nothing_is_tried_where_the_seed_makes_no_noise(run_campaign, target, told):
+def test_few_are_tried_where_the_seed_makes_no_noise(run_campaign, target, told, tried):
     campaign = run_campaign(target)
     assert campaign.about["case_seed"] == told
     findings, progress = campaign.findings(), campaign.progress()
     assert progress.distinct_findings > 3
-    assert {finding.reseeded for finding in findings} == {None}
+    assert sum(finding.reseeded is not None for finding in findings) == tried(progress.distinct_findings)
     assert [one.is_distinct for one in findings if one.status == "confirmed"] == [
         one.is_novel for one in findings if one.status == "confirmed"
     ]
@@ -205,3 +205,25 @@ def test_trial_cases_are_marked_by_their_finding():
     trials.add(a_finding(2), 0)
     taken = Cases.concatenate([trials.take(9), trials.take(100)])
     assert taken.parents.tolist() == [1] * 8 + [2] * 8
+
+
+class RarelyNoisy(planted_targets.Noisy):
+    """Noise that shows only in whether an episode crashes, and so in none of the first ones."""
+
+    def rewards(self, rows):
+        return self.inputs[rows, 0]
+
+    def health(self, rows, actions):
+        chance = np.where(self.inputs[rows, 0] < planted_targets.HOLDS_BELOW, 1.0, 0.02)
+        return np.where(self.luck(rows) < chance, -1.0, 1.0)
+
+
+def test_noise_that_findings_show_makes_all_of_them_doubtful(run_campaign):
+    campaign = run_campaign(replace(planted_targets.noisy(), simulator=RarelyNoisy), executions=4000)
+    assert campaign.about["case_seed"] == "noise"
+    findings, progress = campaign.findings(), campaign.progress()
+    distinct = [one for one in findings if one.is_distinct]
+    assert progress.distinct_findings == len(distinct) > 0
+    assert all(one.reseeded for one in distinct), "none counts that was found before noise was known"
+    assert all(one.input[0] < planted_targets.HOLDS_BELOW for one in distinct)
+    assert progress.lucky == sum(one.needs_luck for one in findings) > 0

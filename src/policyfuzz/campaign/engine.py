@@ -19,6 +19,7 @@ from policyfuzz.campaign.health import (
     MIN_FIRST_EPISODES,
     NOISE,
     REPLAYS,
+    UNUSED,
     Nominal,
     Pace,
     examine,
@@ -28,7 +29,7 @@ from policyfuzz.campaign.health import (
 )
 from policyfuzz.campaign.outcomes import OutcomeSet, outcome_hashes
 from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share, storable
-from policyfuzz.campaign.seed_trials import SeedTrials, holds
+from policyfuzz.campaign.seed_trials import REWARDED, SeedTrials, holds
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
@@ -108,6 +109,7 @@ class Campaign:
     _confirmations: Confirmations = field(init=False)
     _trials: SeedTrials = field(init=False)
     _outcomes: OutcomeSet = field(init=False, default_factory=OutcomeSet)
+    _candidates: int = field(init=False, default=0)  #: confirmed findings that were novel
     _lineages: set[int] = field(init=False, default_factory=set)  #: roots of confirmed findings
     _run_references: list[Run] = field(init=False, default_factory=list)
     _imports: ImportQueue = field(init=False)
@@ -334,8 +336,9 @@ class Campaign:
             int(np.count_nonzero(cases.purposes == purpose)) for purpose in (Purpose.CONFIRM, Purpose.RESEED)
         )
         known = confirmed + reseeded  # they come first, in this order
-        verdicts, compared = self._judge(cases[:confirmed], executions[:confirmed])
+        # first, because it may show that the seed makes noise
         trials, credited = self._judge_luck(cases[confirmed:known], executions[confirmed:known])
+        verdicts, compared = self._judge(cases[:confirmed], executions[:confirmed])
         searched, results = cases[known:], executions[known:]
         self._exhaustion.learn(cases, executions)
         with self._clock.activity("store"):
@@ -389,9 +392,12 @@ class Campaign:
                 imported += finding.origin is not None
                 self._lineages.add(-1 if finding.root is None else finding.root)
             is_candidate = is_finding and finding.is_novel
-            if is_candidate and self._fuzzer.is_noisy:
-                self._trials.add(finding, int(cases.emitters[row]))
-            is_distinct = is_candidate and not self._fuzzer.is_noisy
+            self._candidates += is_candidate
+            is_tried = is_candidate and (self._fuzzer.is_noisy or self._is_doubted)
+            if is_tried:
+                emitter = int(cases.emitters[row]) if self._fuzzer.is_noisy else REWARDED
+                self._trials.add(finding, emitter)
+            is_distinct = is_candidate and not is_tried
             verdicts.append(Verdict(finding.id, statuses[row], is_distinct, survivors[row]))
         self._tracker.count_verdicts(verdicts, imported)
         return verdicts, compared
@@ -420,6 +426,22 @@ class Campaign:
             left = left[~survives]
         return survivors, compared
 
+    @property
+    def _is_doubted(self) -> bool:
+        """True if the latest candidate, the 1st, 2nd, 4th, ..., is tried though the seed seems to be unused."""
+        is_unused = self.store.about.get("case_seed") == UNUSED
+        return is_unused and self._candidates & (self._candidates - 1) == 0
+
+    def _doubt_all(self) -> list[SeedTrial]:
+        """The seed makes noise after all: begin trials of everything that was called distinct without one."""
+        self.store.note("case_seed", NOISE)
+        self._fuzzer.is_noisy = True
+        untried = list(self.store.records(Finding, "findings", "is_distinct AND reseeded IS NULL"))
+        for finding in untried:
+            self._trials.add(finding, REWARDED)
+        self._tracker.doubt(len(untried))
+        return [SeedTrial(finding.id, 0, 0, False) for finding in untried]
+
     def _judge_luck(self, cases: Cases, runs: Executions) -> tuple[list[SeedTrial], NDArray[np.int64]]:
         """The trials that these `runs` with other case seeds end, and the entries with a new energy."""
         rate = self.progress.sample_crash_rate
@@ -428,7 +450,13 @@ class Campaign:
             SeedTrial(one.finding, one.runs, one.crashes, holds(one.crashes, one.runs, rate)) for one in over
         ]
         self._tracker.count_trials(runs, trials)
-        held = [one.case for one, trial in zip(over, trials, strict=True) if trial.is_distinct]
+        if not self._fuzzer.is_noisy and any(one.crashes < one.runs for one in over):
+            trials += self._doubt_all()
+        held = [
+            one.case
+            for one, trial in zip(over, trials, strict=False)
+            if trial.is_distinct and one.case.emitters[0] != REWARDED
+        ]
         if not held:
             return trials, np.empty(0, np.int64)
         return trials, self._fuzzer.credit(Cases.concatenate(held))
@@ -465,7 +493,10 @@ class Campaign:
         )
 
     def _state(self) -> dict[str, NDArray[Any]]:
-        state: dict[str, NDArray[Any]] = {"in_flight": np.array([len(self._in_flight)])}
+        state: dict[str, NDArray[Any]] = {
+            "in_flight": np.array([len(self._in_flight)]),
+            "candidates": np.array([self._candidates]),
+        }
         for number, cases in enumerate(self._in_flight):
             state |= cases.state(f"in_flight{number}.")
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
@@ -484,7 +515,7 @@ class Campaign:
             corpus.append(self._in_range(inputs), columns)
         novel, descriptors = self.store.novel_findings(DESCRIPTOR_SIZE)
         self._fuzzer.restore(substate("fuzzer.", state), corpus, self._in_range(novel), descriptors)
-        self._fuzzer.is_noisy = self.store.about.get("case_seed") == NOISE
+        self._candidates = int(state["candidates"][0])
         self._outcomes.restore(self.store.whole_numbers("outcome"))
         self._lineages = set(self.store.whole_numbers("root", "status = ?", (CONFIRMED,)).tolist())
         self._confirmations.restore(substate("confirm.", state))

@@ -18,6 +18,10 @@ _ROUNDS, _ROUND_RUNS = 2, 8
 _LEAST_SHARE, _LEAST_RATIO = 1 / 8, 2.0
 
 
+#: Stands for the emitter of a finding that has been rewarded already, before noise was known.
+REWARDED = -1
+
+
 def holds(crashes: int, runs: int, random_rate: float) -> bool:
     """True if a finding is more than luck: it crashes with other case seeds, and not as random draws do.
 

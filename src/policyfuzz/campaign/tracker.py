@@ -98,6 +98,10 @@ class ProgressTracker:
             lucky=now.lucky + len(over) - held,
         )
 
+    def doubt(self, findings: int) -> None:
+        """So many `findings` that counted as distinct do not, until they have been tried."""
+        self.progress = replace(self.progress, distinct_findings=self.progress.distinct_findings - findings)
+
     def count_failures(self, executions: Executions) -> None:
         """Count episodes that could not be run, and are no findings."""
         now = self.progress

@@ -211,7 +211,9 @@ def findings_table(campaign: CampaignReader, findings: list[Finding]) -> Rendera
     has_margin = any(not math.isnan(finding.margin) for finding in findings)
     if has_margin:
         table.add_column("margin", justify="right")
-    has_seeds = any(finding.reseeded for finding in findings)
+    # where the seed is unused, a few are tried all the same
+    has_seeds = any(finding.reseeded and finding.reseeded_crashes != finding.reseeded for finding in findings)
+    has_seeds |= campaign.about.get("case_seed") == "noise"
     if has_seeds:
         table.add_column("crashes with\nother seeds", justify="right")
     for dimension in shown:

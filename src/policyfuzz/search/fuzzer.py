@@ -176,6 +176,7 @@ class Fuzzer:
             int(self._is_warm),
             limit,
             self._told,
+            int(self.is_noisy),
         ]
         drawn = [self.validator.drawn, self.validator.invalid, self.validator.unsolvable]
         state: dict[str, NDArray[Any]] = {"counters": np.array(counters), "drawn": np.array(drawn)}
@@ -193,8 +194,9 @@ class Fuzzer:
         `novel` (m, d) are the inputs of all crashes that were novel, and `descriptors` (m, q) theirs.
         """
         counters = state["counters"].tolist()
-        self._asks, self._tells, self._sampled, self._awaited, is_warm, limit, self._told = counters
+        self._asks, self._tells, self._sampled, self._awaited, is_warm, limit, self._told, is_noisy = counters
         self._is_warm, self._samples_limit = bool(is_warm), None if limit < 0 else limit
+        self.is_noisy = bool(is_noisy)
         self._observer = BehaviourObserver.from_state(substate("behaviour.", state))
         self._distinct = DistinctFindings(self.radius, self.space.periods)
         self._distinct.insert(self.space.to_unit(novel), descriptors)

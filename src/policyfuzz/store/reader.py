@@ -335,7 +335,7 @@ class CampaignReader:
         names = list(dict.fromkeys(["id", "reseeded", "is_distinct", *columns]))
         chosen = f"SELECT {', '.join(map(quoted, names))} FROM findings WHERE {where} ORDER BY id LIMIT ?"
         by_column = (f"{quoted(name)} IS NULL, {quoted(name)}" for name in [*columns, "id"])
-        order = ", ".join(["reseeded IS NOT NULL AND NOT is_distinct", *by_column])
+        order = ", ".join(["COALESCE(reseeded, 0) > 0 AND NOT is_distinct", *by_column])
         limits = [value if value is not None else _LARGEST for value in (of_first, most)]
         with self._reading():
             query = f"SELECT id FROM ({chosen}) ORDER BY {order} LIMIT ? OFFSET ?"

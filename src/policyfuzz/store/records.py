@@ -109,7 +109,7 @@ class Finding:
     @property
     def needs_luck(self) -> bool:
         """True if other case seeds were tried, and crash too rarely for it to count."""
-        return self.reseeded is not None and not self.is_distinct
+        return bool(self.reseeded) and not self.is_distinct
 
 
 @dataclass(frozen=True, slots=True)
