@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +19,6 @@ from policyfuzz.campaign.health import (
     MIN_FIRST_EPISODES,
     NOISE,
     REPLAYS,
-    UNUSED,
     Nominal,
     Pace,
     examine,
@@ -27,15 +26,15 @@ from policyfuzz.campaign.health import (
     run_nominal,
     with_other_seeds,
 )
+from policyfuzz.campaign.judge import Besides, FindingsJudge
 from policyfuzz.campaign.outcomes import OutcomeSet, outcome_hashes
-from policyfuzz.campaign.queues import Confirmations, ImportQueue, import_share, storable
-from policyfuzz.campaign.seed_trials import REWARDED, SeedTrials, holds
+from policyfuzz.campaign.queues import ImportQueue, import_share, storable
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.settings import Budget, StopReason
-from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Run, Runner, Target
+from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.execution.executor import Executor, InlineExecutor, MakeExecutor, TimeIsUp
 from policyfuzz.search.algorithm import Update
@@ -46,14 +45,10 @@ from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.state import substate
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.records import (
-    CONFIRMED,
-    NEW,
-    UNSOLVED,
     BatchRecord,
     FailedEpisode,
     Finding,
     Progress,
-    SeedTrial,
     Verdict,
 )
 from policyfuzz.store.writer import CampaignWriter
@@ -67,22 +62,6 @@ _FIRST_BATCH_SHARE, _SAMPLING_SHARE, _BATCH_SHARE = 1 / 8, 1 / 4, 1 / 8
 _LARGEST_TRIAL_SHARE = 1 / 4
 #: Seconds without a worker after which the user hears of it.
 _WAITING_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Besides:
-    """Episodes that were run besides a batch, each for the case at one of its rows."""
-
-    rows: NDArray[np.int64]  #: (m,)
-    cases: Cases
-    executions: Executions
-
-    def places(self, found: Mapping[int, int], repeats: Set[int]) -> tuple[dict[int, int], set[int]]:
-        """`found`, findings by row of the batch, and `repeats`, rows of it, by place among these episodes."""
-        rows = list(enumerate(self.rows.tolist()))
-        return {place: found[row] for place, row in rows if row in found}, {
-            place for place, row in rows if row in repeats
-        }
 
 
 @dataclass(slots=True)
@@ -106,17 +85,12 @@ class Campaign:
     _clock: TimeSplit = field(init=False, default_factory=TimeSplit)
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
-    _confirmations: Confirmations = field(init=False)
-    _trials: SeedTrials = field(init=False)
+    _judge: FindingsJudge = field(init=False)
     _outcomes: OutcomeSet = field(init=False, default_factory=OutcomeSet)
-    _candidates: int = field(init=False, default=0)  #: confirmed findings that were novel
-    _lineages: set[int] = field(init=False, default_factory=set)  #: roots of confirmed findings
-    _run_references: list[Run] = field(init=False, default_factory=list)
     _imports: ImportQueue = field(init=False)
     _exhaustion: Exhaustion = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
     _tracker: ProgressTracker = field(init=False, default_factory=ProgressTracker)
-    _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
     _is_emitting: bool = field(init=False, default=False)  #: a listener is at work, or has failed
     #: Warnings and worse of the health check.
     bad_diagnoses: list[Diagnosis] = field(init=False, default_factory=list)
@@ -126,8 +100,7 @@ class Campaign:
         self._fuzzer = make_fuzzer(
             config.strategy, self.target, config.search, config.seed, self._clock, config.distinct_radius
         )
-        self._confirmations = Confirmations(len(space.dimensions))
-        self._trials = SeedTrials(len(space.dimensions), config.seed)
+        self._judge = FindingsJudge(self.store, self._fuzzer, self.references, self.make_runner, self._clock)
         self._imports = ImportQueue(len(space.dimensions), imports_seeds=self._fuzzer.learns)
         self._exhaustion = Exhaustion.of(space, self.target.solvable)
 
@@ -236,12 +209,14 @@ class Campaign:
         due = sum(int(np.count_nonzero(cases.purposes == Purpose.CONFIRM)) for cases in self._in_flight)
         left = reruns * size if limit is None else limit - executed - in_flight - (reruns - 1) * due
         left = max(left, 0)
-        confirm = self._confirmations.take(min(size, left // reruns))
+        confirm = self._judge.confirmations.take(min(size, left // reruns))
         room = min(size - len(confirm), left - reruns * len(confirm))
-        reseed = self._trials.take(room if reason else min(room, max(1, int(_LARGEST_TRIAL_SHARE * size))))
+        reseed = self._judge.trials.take(
+            room if reason else min(room, max(1, int(_LARGEST_TRIAL_SHARE * size)))
+        )
         asked = imported = Cases.none(len(self.target.inputs.dimensions))
         if reason is None:
-            reserved = reruns * len(self._confirmations) + self._trials.waiting + 2 * len(reseed)
+            reserved = reruns * len(self._judge.confirmations) + self._judge.trials.waiting + 2 * len(reseed)
             room = self.budget.room(size - len(confirm) - len(reseed), executed, in_flight, reserved, reruns)
             if self._fuzzer.is_warm:  # the first samples are waited for, and not mixed with others
                 imported = self._imports.take(import_share(executed + in_flight, room))
@@ -295,9 +270,9 @@ class Campaign:
             self._tracker.record_search(self._fuzzer, 0, 0, 0)
             return False
         rows = np.arange(len(nominal.replayed))
-        besides = [_Besides(rows, cases[rows], nominal.replayed)]
+        besides = [Besides(rows, cases[rows], nominal.replayed)]
         if nominal.reseeded is not None:
-            besides.append(_Besides(rows, with_other_seeds(cases[rows]), nominal.reseeded))
+            besides.append(Besides(rows, with_other_seeds(cases[rows]), nominal.reseeded))
         self._absorb(cases, nominal.executions, besides)
         return True
 
@@ -330,15 +305,17 @@ class Campaign:
                 if not worker_stats.ready:
                     self._emit(Waiting(worker_stats.wanted))
 
-    def _absorb(self, cases: Cases, executions: Executions, besides: Sequence["_Besides"] = ()) -> None:
+    def _absorb(self, cases: Cases, executions: Executions, besides: Sequence[Besides] = ()) -> None:
         """Learn from a batch, store it, tell the listener; some of its cases were run `besides`."""
         confirmed, reseeded = (
             int(np.count_nonzero(cases.purposes == purpose)) for purpose in (Purpose.CONFIRM, Purpose.RESEED)
         )
         known = confirmed + reseeded  # they come first, in this order
         # first, because it may show that the seed makes noise
-        trials, credited = self._judge_luck(cases[confirmed:known], executions[confirmed:known])
-        verdicts, compared = self._judge(cases[:confirmed], executions[:confirmed])
+        trials, credited = self._judge.luck(
+            cases[confirmed:known], executions[confirmed:known], self._tracker
+        )
+        verdicts, compared = self._judge.verdicts(cases[:confirmed], executions[:confirmed], self._tracker)
         searched, results = cases[known:], executions[known:]
         self._exhaustion.learn(cases, executions)
         with self._clock.activity("store"):
@@ -356,110 +333,25 @@ class Campaign:
             besides = [*besides, *compared]  # these were run after the batch
             for part in besides:
                 self._tracker.count_others(part.executions)
-            self._findings |= {finding.id: finding for finding in findings}
             rows = update.crashed[~is_repeat]
-            self._confirmations.add(findings, results[rows].outcomes, searched.emitters[rows])
+            self._judge.add(findings, results[rows].outcomes, searched.emitters[rows])
             found = {row: int(cases.parents[row]) for row in range(known)}
             found |= {known + int(row): one.id for row, one in zip(rows, findings, strict=True)}
             repeats = set((known + crashed[is_repeat]).tolist())
             failed = [
                 one
-                for part in (_Besides(np.arange(len(cases)), cases, executions), *besides)
+                for part in (Besides(np.arange(len(cases)), cases, executions), *besides)
                 for one in self._tracker.failed(part.cases, part.executions, *part.places(found, repeats))
             ]
+            judge = self._judge
             self._tracker.record_search(
-                self._fuzzer, len(self._lineages), len(self._confirmations), len(self._trials)
+                self._fuzzer, len(judge.lineages), len(judge.confirmations), len(judge.trials)
             )
             self._tracker.record_effort(self._clock.seconds, self._executor.worker_stats)
             record = self._record(searched, update, findings, verdicts, failed, origins)
             repeated = outcomes[is_repeat].tolist()
             self.store.commit(replace(record, trials=trials, repeated=repeated))
         self._emit(BatchDone(self.progress, findings, failed))
-
-    def _judge(self, cases: Cases, executions: Executions) -> tuple[list[Verdict], list["_Besides"]]:
-        """Judge the findings whose second run this was; return also the runs of reference policies."""
-        judged = self._confirmations.judge(cases, executions)
-        findings = [self._findings.pop(number) for number, _ in judged]
-        statuses = [status for _, status in judged]
-        is_confirmed = np.array([status == CONFIRMED for status in statuses], np.bool_)
-        survivors, compared = self._survivors(cases, is_confirmed)
-        verdicts, imported = [], 0
-        for row, finding in enumerate(findings):
-            if self.references and is_confirmed[row] and survivors[row] is None:
-                statuses[row] = UNSOLVED
-            is_finding = statuses[row] == CONFIRMED
-            if is_finding:
-                imported += finding.origin is not None
-                self._lineages.add(-1 if finding.root is None else finding.root)
-            is_candidate = is_finding and finding.is_novel
-            self._candidates += is_candidate
-            is_tried = is_candidate and (self._fuzzer.is_noisy or self._is_doubted)
-            if is_tried:
-                emitter = int(cases.emitters[row]) if self._fuzzer.is_noisy else REWARDED
-                self._trials.add(finding, emitter)
-            is_distinct = is_candidate and not is_tried
-            verdicts.append(Verdict(finding.id, statuses[row], is_distinct, survivors[row]))
-        self._tracker.count_verdicts(verdicts, imported)
-        return verdicts, compared
-
-    def _survivors(
-        self, cases: Cases, wanted: NDArray[np.bool_]
-    ) -> tuple[list[str | None], list["_Besides"]]:
-        """The first reference policy that survives each of the `wanted` (n,) cases, None where none does.
-
-        Returns also what was run to find out.
-        """
-        survivors: list[str | None] = [None] * len(cases)
-        compared: list[_Besides] = []
-        left = np.flatnonzero(wanted)
-        for place, reference in enumerate(self.references):
-            if not len(left):
-                break
-            if place == len(self._run_references):  # built when it is needed
-                self._run_references.append(self.make_runner(reference))
-            with self._clock.activity("simulate"):
-                runs = self._run_references[place](cases.inputs[left], cases.seeds[left])
-            compared.append(_Besides(left, cases[left], runs))
-            survives = runs.sound & ~runs.crashed
-            for row in left[survives].tolist():
-                survivors[row] = reference.policy_uri or reference.policy_name
-            left = left[~survives]
-        return survivors, compared
-
-    @property
-    def _is_doubted(self) -> bool:
-        """True if the latest candidate, the 1st, 2nd, 4th, ..., is tried though the seed seems to be unused."""
-        is_unused = self.store.about.get("case_seed") == UNUSED
-        return is_unused and self._candidates & (self._candidates - 1) == 0
-
-    def _doubt_all(self) -> list[SeedTrial]:
-        """The seed makes noise after all: begin trials of everything that was called distinct without one."""
-        self.store.note("case_seed", NOISE)
-        self._fuzzer.is_noisy = True
-        untried = list(self.store.records(Finding, "findings", "is_distinct AND reseeded IS NULL"))
-        for finding in untried:
-            self._trials.add(finding, REWARDED)
-        self._tracker.doubt(len(untried))
-        return [SeedTrial(finding.id, 0, 0, False) for finding in untried]
-
-    def _judge_luck(self, cases: Cases, runs: Executions) -> tuple[list[SeedTrial], NDArray[np.int64]]:
-        """The trials that these `runs` with other case seeds end, and the entries with a new energy."""
-        rate = self.progress.sample_crash_rate
-        over = self._trials.learn(cases, runs)
-        trials = [
-            SeedTrial(one.finding, one.runs, one.crashes, holds(one.crashes, one.runs, rate)) for one in over
-        ]
-        self._tracker.count_trials(runs, trials)
-        if not self._fuzzer.is_noisy and any(one.crashes < one.runs for one in over):
-            trials += self._doubt_all()
-        held = [
-            one.case
-            for one, trial in zip(over, trials, strict=False)
-            if trial.is_distinct and one.case.emitters[0] != REWARDED
-        ]
-        if not held:
-            return trials, np.empty(0, np.int64)
-        return trials, self._fuzzer.credit(Cases.concatenate(held))
 
     def _origins(self, cases: Cases) -> list[str | None]:
         """Names of the instances that cases were taken from, None for those of this one."""
@@ -495,13 +387,11 @@ class Campaign:
     def _state(self) -> dict[str, NDArray[Any]]:
         state: dict[str, NDArray[Any]] = {
             "in_flight": np.array([len(self._in_flight)]),
-            "candidates": np.array([self._candidates]),
         }
         for number, cases in enumerate(self._in_flight):
             state |= cases.state(f"in_flight{number}.")
         state |= {f"fuzzer.{name}": array for name, array in self._fuzzer.state().items()}
-        state |= {f"confirm.{name}": array for name, array in self._confirmations.state().items()}
-        state |= {f"trials.{name}": array for name, array in self._trials.state().items()}
+        state |= {f"judge.{name}": array for name, array in self._judge.state().items()}
         state |= {f"imports.{name}": array for name, array in self._imports.state().items()}
         state |= {f"exhaustion.{name}": array for name, array in self._exhaustion.state().items()}
         return state
@@ -515,19 +405,12 @@ class Campaign:
             corpus.append(self._in_range(inputs), columns)
         novel, descriptors = self.store.novel_findings(DESCRIPTOR_SIZE)
         self._fuzzer.restore(substate("fuzzer.", state), corpus, self._in_range(novel), descriptors)
-        self._candidates = int(state["candidates"][0])
         self._outcomes.restore(self.store.whole_numbers("outcome"))
-        self._lineages = set(self.store.whole_numbers("root", "status = ?", (CONFIRMED,)).tolist())
-        self._confirmations.restore(substate("confirm.", state))
-        self._trials.restore(substate("trials.", state))
+        self._judge.restore(substate("judge.", state))
         self._imports.restore(substate("imports.", state))
         self._exhaustion.restore(substate("exhaustion.", state))
         self._tracker.next_finding = (self.store.last_number("findings") or 0) + 1
         self._tracker.next_error = (self.store.last_number("errors") or 0) + 1
-        waiting = self.store.records(Finding, "findings", "status = ?", (NEW,))
-        self._findings = {finding.id: finding for finding in waiting}
-        if not self._confirmations.numbers <= self._findings.keys():
-            raise ValueError("findings that wait for a second run are not stored as new")
         for number in range(int(state["in_flight"][0])):
             if len(cases := storable(Cases.from_state(state, f"in_flight{number}.", dimensions))):
                 self._submit(cases)

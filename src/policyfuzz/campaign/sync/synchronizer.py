@@ -47,6 +47,9 @@ _MAX_FILES_PER_ROUND = 1000
 _MAX_CASES = 1024
 #: Seconds that one round may take before it leaves the remaining files to the next one.
 _MAX_ROUND_SECONDS = 2.0
+#: SQL condition of a finding that waits for other case seeds, with its number and status; and beyond any.
+_IS_ON_TRIAL = "id > ? AND status = ? AND is_novel AND NOT is_distinct AND COALESCE(reseeded, 0) = 0"
+_NO_END = 2**62
 #: Troubles that are reported, and characters of each.
 _MAX_REPORTS, _MAX_REPORT_LENGTH = 100, 300
 
@@ -164,11 +167,14 @@ class Synchronizer:
         return len(batch), left_out
 
     def _read(self, folder: Path, numbers: range, most: int, with_seeds: bool) -> tuple[SyncBatch, int]:
-        """Up to `most` cases of these sync batches, and how many more the files that were read have."""
-        dimensions, left_out = len(self.store.dimensions), 0
-        parts = [SyncBatch.empty(dimensions)]
+        """Up to `most` cases of these sync batches, and how many more the files that were read have.
+
+        Findings come before seeds, and then newer cases before older ones.
+        """
+        dimensions, good = len(self.store.dimensions), 0
+        findings = seeds = SyncBatch.empty(dimensions)
         for number in numbers:
-            if most <= 0 or (number < numbers.start and self._is_late):
+            if len(findings) >= most or (number < numbers.start and self._is_late):
                 break
             try:
                 batch = read_sync_batch(folder, number, dimensions)
@@ -181,11 +187,12 @@ class Synchronizer:
             if not is_good.all():  # another version of the target or of policyfuzz
                 what = "not valid" if self.target.solvable is None else "not valid or solvable"
                 self._report(folder, f"inputs that are {what} here are left out")
-            batch = batch[is_good]
-            parts.append(batch[:most])
-            left_out += max(len(batch) - most, 0)
-            most -= len(batch)
-        return SyncBatch.concatenate(parts), left_out
+            good += int(np.count_nonzero(is_good))
+            findings = SyncBatch.concatenate([findings, batch[is_good & (batch.findings > 0)]])[:most]
+            if len(seeds) < most:
+                seeds = SyncBatch.concatenate([seeds, batch[is_good & (batch.findings == 0)]])[:most]
+        found = SyncBatch.concatenate([findings, seeds])[:most]
+        return found, good - len(found)
 
     def _report(self, folder: Path, text: str) -> None:
         """Report a trouble, once in the life of this process, and no more than some."""
@@ -238,8 +245,14 @@ class SyncWriter:
             self._batches = max(numbered_batches(self.store.folder), default=0)
 
     def _write_cases(self, progress: Progress) -> int:
+        # a finding that is tried with other case seeds may become distinct after later ones
+        on_trial = self.store.select("findings", _IS_ON_TRIAL, (self._findings, CONFIRMED), most=1)
+        end = next((row["id"] for row in on_trial), _NO_END)
         findings = self.store.latest(
-            "findings", _MAX_CASES, "id > ? AND is_distinct AND origin IS NULL", (self._findings,)
+            "findings",
+            _MAX_CASES,
+            "id > ? AND id < ? AND is_distinct AND origin IS NULL",
+            (self._findings, end),
         )
         # others draw samples themselves
         is_new_mutant = "id >= ? AND parent IS NOT NULL AND NOT is_crash AND origin IS NULL"
