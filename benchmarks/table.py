@@ -1,6 +1,6 @@
 """The paper's table of results beside ours: its five scenarios, models of our own, budgets in episodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import click
@@ -40,6 +40,7 @@ class Row:
 
     target: str
     published: Published
+    policy: str = ""  #: that was tested
     mutations: int = 0  #: changed inputs that were run, probes included
     crashes: int = 0  #: confirmed
     distinct: int = 0
@@ -52,11 +53,20 @@ class Row:
 @click.option("--episodes", default=1000, show_default=True, help="Of each campaign.")
 @click.option("--strategy", default="mdpfuzz", show_default=True, help="As in the paper by default.")
 @click.option("--target", "targets", multiple=True, help="To fuzz; may be repeated.  [default: all]")
+@click.option(
+    "--policy",
+    "policies",
+    metavar="TARGET=URI",
+    multiple=True,
+    help="Another model of a target, such as the paper's networks: acasxu=acasxu:DIR; may be repeated.",
+)
 @as_json
-def command(episodes: int, strategy: str, targets: tuple[str, ...], is_json: bool) -> None:
+def command(
+    episodes: int, strategy: str, targets: tuple[str, ...], policies: tuple[str, ...], is_json: bool
+) -> None:
     """Run a campaign on each scenario of the paper, with our models, and print its results beside ours."""
     with progress() as track:
-        rows = run(track, episodes, strategy, targets)
+        rows = run(track, episodes, strategy, targets, dict(map(_assignment, policies)))
     if is_json:
         print_json([asdict(row) for row in rows])
         return
@@ -66,19 +76,38 @@ def command(episodes: int, strategy: str, targets: tuple[str, ...], is_json: boo
             click.echo(f"{row.target} cannot run here: {row.missing}")
 
 
-def run(track: Track, episodes: int, strategy: str, targets: Sequence[str] = ()) -> list[Row]:
-    """One campaign of `episodes` on each of `targets`, all of the paper's by default."""
-    for name in targets:
+def _assignment(text: str) -> tuple[str, str]:
+    """Target and policy of TARGET=URI."""
+    target, equals, uri = text.partition("=")
+    if not (target and equals and uri):
+        raise UsageError(f"policy is {text!r}, expected TARGET=URI", "such as acasxu=acasxu:networks/")
+    return target, uri
+
+
+def run(
+    track: Track,
+    episodes: int,
+    strategy: str,
+    targets: Sequence[str] = (),
+    policies: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """One campaign of `episodes` on each of `targets`, all of the paper's by default.
+
+    `policies` replace the models of ours, by target.
+    """
+    policies = policies or {}
+    for name in (*targets, *policies):
         if name not in PUBLISHED:
             raise unknown_name("target of the table", name, PUBLISHED)
     if episodes < 10:
         raise UsageError(f"episodes is {episodes}, expected 10 or more")
-    return [_row(name, episodes, strategy) for name in track(list(targets or PUBLISHED), "targets")]
+    chosen = list(targets or PUBLISHED)
+    return [_row(name, episodes, strategy, policies.get(name)) for name in track(chosen, "targets")]
 
 
-def _row(name: str, episodes: int, strategy: str) -> Row:
+def _row(name: str, episodes: int, strategy: str, policy: str | None) -> Row:
     try:
-        target = load_target(name)
+        target = load_target(name, policy)
         # at most a fifth of the budget goes into seeds
         options = CampaignOptions(strategy=strategy, samples=min(target.samples, episodes // 5))
         progress = run_campaign(target, episodes, options)
@@ -87,6 +116,7 @@ def _row(name: str, episodes: int, strategy: str) -> Row:
     return Row(
         name,
         PUBLISHED[name],
+        policy=target.policy_name,
         mutations=progress.mutants,
         crashes=progress.findings,
         distinct=progress.distinct_findings,

@@ -20,8 +20,22 @@ def test_table_counts_what_a_campaign_gave(bench):
     assert 0 < row["fuzzer_share"] < 1
 
 
+def test_table_tests_another_model_of_a_target(bench, monkeypatch):
+    loaded = []
+
+    def load(name, policy):
+        loaded.append((name, policy))
+        raise MissingExtra("onnx", "pip install 'policyfuzz[onnx]'")
+
+    monkeypatch.setattr(table, "load_target", load)
+    assert bench("table", "--target", "acasxu", "--policy", "acasxu=acasxu:their/networks")[0] == 0
+    assert loaded == [("acasxu", "acasxu:their/networks")]
+    assert bench("table", "--policy", "acasxu:their/networks")[0] == 2
+    assert bench("table", "--policy", "acasux=x")[0] == 2
+
+
 def test_table_says_what_to_install_where_a_target_cannot_run(bench, monkeypatch):
-    def missing(_name):
+    def missing(_name, _policy):
         raise MissingExtra("gymnasium", "pip install 'policyfuzz[bipedal]'")
 
     monkeypatch.setattr(table, "load_target", missing)

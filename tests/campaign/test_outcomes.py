@@ -98,3 +98,11 @@ def test_outcomes_can_be_stored(states):
     found = hashes(crashes(np.random.default_rng(1).normal(size=(500, 8, 2))))
     assert found.dtype == np.int64
     assert (found >= 0).all()
+
+
+def test_outcome_of_a_crash_that_did_not_happen_again_is_no_repeat():
+    known = OutcomeSet()
+    known.add(np.arange(5000))  # some are sorted in, some are recent
+    for value in (3, 4999):
+        known.discard(value)
+        assert known.add(np.array([value, value])).tolist() == [False, True]

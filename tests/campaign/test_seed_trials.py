@@ -103,9 +103,11 @@ def test_restored_trials_go_on_like_those_that_were_left():
 def test_cases_of_findings_that_are_not_on_trial_are_refused():
     trials = SeedTrials(3, seed=5)
     trials.add(a_finding(1), 0)
-    state = trials.state() | {"trials": np.empty((0, 7), np.int64)}
+    nobody = {"trials": np.empty((0, 8), np.int64), "inputs": np.empty((0, 3))}
     with pytest.raises(ValueError, match="not on trial"):
-        SeedTrials(3, seed=5).restore(state)
+        SeedTrials(3, seed=5).restore(trials.state() | nobody)
+    with pytest.raises(ValueError, match="do not fit"):
+        SeedTrials(3, seed=5).restore(trials.state() | {"inputs": np.empty((0, 3))})
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

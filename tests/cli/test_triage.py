@@ -20,6 +20,11 @@ def fuzz(folder, *options, target=WALLS, episodes=800):
     return exit_code([str(one) for one in arguments])
 
 
+def looks_at(folder):
+    """What triage has found out about the campaign in `folder`."""
+    return read_second_looks(folder, CampaignReader(folder).about["instance"])
+
+
 @pytest.fixture(scope="module")
 def bold(tmp_path_factory):
     folder = tmp_path_factory.mktemp("triage") / "bold"
@@ -93,7 +98,7 @@ def test_triage_tells_which_findings_another_policy_survives(campaign, capsys):
     saved = [one for one in distinct if one.input[1] < 0.5]
     assert f"{len(distinct):,} distinct findings were run again" in out
     assert f"{len(saved):,} are survived by careful" in out
-    looks = read_second_looks(campaign)
+    looks = looks_at(campaign)
     assert {number for number, look in looks.items() if look.survived_by} == {one.id for one in saved}
     assert exit_code(["show", str(campaign), str(saved[0].id)]) == 0
     assert "careful survives" in capsys.readouterr().out
@@ -101,7 +106,7 @@ def test_triage_tells_which_findings_another_policy_survives(campaign, capsys):
 
 def test_triage_goes_on_where_it_was_stopped(campaign, monkeypatch, capsys):
     assert exit_code(["triage", str(campaign), "--reference", "careful", "--trust", "--top", "1"]) in (0, 1)
-    (first,) = read_second_looks(campaign)
+    (first,) = looks_at(campaign)
     ran = []
     original = pf.core.target.Runner.__call__
 
@@ -122,8 +127,8 @@ def test_triage_runs_findings_with_other_seeds(noisy, tmp_path, capsys):
     assert exit_code(["triage", str(campaign), "--seeds", "64", "--trust", "--json"]) == 1
     page = json.loads(capsys.readouterr().out)
     assert page["tried_with_other_seeds"] == page["findings"] > 0
-    for look in read_second_looks(campaign).values():
-        assert look.seeds == 64
+    for look in looks_at(campaign).values():
+        assert look.seeds == look.seeds_tried == 64
         assert look.seed_crashes > 32  # only starts at the left wall hold, and they crash 19 times in 20
 
 
@@ -165,15 +170,36 @@ def test_triage_runs_no_code_that_only_the_campaign_names(campaign, capsys):
     [
         "[]",
         "{",
-        '{"findings": {"1": {"seeds": 1}}}',
-        '{"findings": {"1": {"survived_by": 3, "not_survived_by": [], "seeds": 0, "seed_crashes": 0}}}',
-        '{"findings": {"1": {"survived_by": null, "not_survived_by": [], "seeds": 2, "seed_crashes": 3}}}',
+        '{"instance": "INSTANCE", "findings": {"1": {"seeds": 1}}}',
+        '{"instance": "INSTANCE", "findings": {"1": {"survived_by": 3, "not_survived_by": [],'
+        ' "seeds_tried": 0, "seeds": 0, "seed_crashes": 0}}}',
+        '{"instance": "INSTANCE", "findings": {"1": {"survived_by": [], "not_survived_by": [],'
+        ' "seeds_tried": 9, "seeds": 2, "seed_crashes": 3}}}',
     ],
 )
 def test_damaged_results_are_refused_with_a_sentence(campaign, content, capsys):
-    (campaign / FILE_NAME).write_text(content)
+    instance = CampaignReader(campaign).about["instance"]
+    (campaign / FILE_NAME).write_text(content.replace("INSTANCE", instance))
     assert exit_code(["show", str(campaign)]) == 2
     assert "run policyfuzz triage again" in capsys.readouterr().err
+
+
+def test_another_reference_is_tried_though_one_survives(campaign, capsys):
+    both = ["--reference", "careful", "--reference", "timid"]
+    assert exit_code(["triage", str(campaign), *both[:2], "--trust"]) == 1
+    assert exit_code(["triage", str(campaign), *both[2:], "--trust"]) == 1
+    assert "are survived by timid" in capsys.readouterr().out
+    for look in looks_at(campaign).values():
+        assert "timid" in look.survived_by
+        assert "careful" in (*look.survived_by, *look.not_survived_by)
+
+
+def test_results_of_a_campaign_that_was_there_before_are_not_shown(campaign):
+    text = (campaign / FILE_NAME).read_text() if (campaign / FILE_NAME).exists() else ""
+    assert not text
+    exit_code(["triage", str(campaign), "--reference", "careful", "--trust"])
+    assert looks_at(campaign)
+    assert read_second_looks(campaign, "another campaign") == {}
 
 
 def test_results_are_not_written_through_a_link(campaign, tmp_path, capsys):

@@ -50,7 +50,14 @@ class Careful(Bold):
         return (observations[:, 1] % 1 < 0.5).astype(float)
 
 
-POLICIES = {"bold": Bold, "careful": Careful, "as bold": Bold}
+class Timid(Bold):
+    """Always brakes."""
+
+    def act(self, observations, rows):
+        return np.ones(len(rows))
+
+
+POLICIES = {"bold": Bold, "careful": Careful, "timid": Timid, "as bold": Bold}
 
 
 def make(policy="bold", noise="no"):

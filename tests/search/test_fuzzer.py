@@ -417,3 +417,13 @@ def test_case_seed_that_cannot_be_stored_is_refused():
     fuzzer = Fuzzer(InputSpace((Real("x", 0, 1),)), algorithm=WideSeeds())
     with pytest.raises(TargetCodeError, match=r"case seed [0-9]+, expected less than 2\^63"):
         fuzzer.ask(5)
+
+
+def test_inputs_alone_decide_what_is_novel_where_states_say_nothing():
+    fuzzer = fuzzer_with(guides=())
+    novel = 0
+    for _ in range(10):
+        cases = fuzzer.ask(64)
+        update = fuzzer.tell(cases, Executions.of(np.zeros(64), cases.inputs[:, 0] < 0.3))
+        novel += int(update.observed.is_novel.sum())
+    assert novel > 10

@@ -324,3 +324,13 @@ def test_migrated_campaign_is_not_resumed(tmp_path):
     after = contents(folder)
     assert {**after, "about": 0} == {**before, "about": 0}
     CampaignWriter(folder).close()  # no lock is left behind
+
+
+def test_link_to_the_campaign_of_another_folder_is_refused(folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / FILE_NAME).symlink_to(folder / FILE_NAME)
+    before = contents(folder)
+    with pytest.raises(CampaignError, match="is a link"):
+        migrate(other)
+    assert contents(folder) == before

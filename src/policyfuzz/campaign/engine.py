@@ -27,7 +27,7 @@ from policyfuzz.campaign.health import (
     with_other_seeds,
 )
 from policyfuzz.campaign.judge import Besides, FindingsJudge
-from policyfuzz.campaign.outcomes import OutcomeSet, outcome_hashes
+from policyfuzz.campaign.outcomes import outcome_hashes
 from policyfuzz.campaign.queues import ImportQueue, import_share, storable
 from policyfuzz.campaign.sync.synchronizer import Synchronizer
 from policyfuzz.campaign.tracker import ProgressTracker
@@ -86,7 +86,6 @@ class Campaign:
     _executor: Executor = field(init=False)
     _fuzzer: Fuzzer = field(init=False)
     _judge: FindingsJudge = field(init=False)
-    _outcomes: OutcomeSet = field(init=False, default_factory=OutcomeSet)
     _imports: ImportQueue = field(init=False)
     _exhaustion: Exhaustion = field(init=False)
     _in_flight: deque[Cases] = field(init=False, default_factory=deque)
@@ -216,7 +215,9 @@ class Campaign:
         )
         asked = imported = Cases.none(len(self.target.inputs.dimensions))
         if reason is None:
-            reserved = reruns * len(self._judge.confirmations) + self._judge.trials.waiting + 2 * len(reseed)
+            # many findings on trial must not stop the search
+            trials = 2 * len(reseed) + min(self._judge.trials.waiting, int(_LARGEST_TRIAL_SHARE * left))
+            reserved = reruns * len(self._judge.confirmations) + trials
             room = self.budget.room(size - len(confirm) - len(reseed), executed, in_flight, reserved, reruns)
             if self._fuzzer.is_warm:  # the first samples are waited for, and not mixed with others
                 imported = self._imports.take(import_share(executed + in_flight, room))
@@ -321,7 +322,7 @@ class Campaign:
         with self._clock.activity("store"):
             crashed = np.flatnonzero(results.crashed)
             outcomes = outcome_hashes(results, crashed)
-            is_repeat = self._outcomes.add(outcomes)
+            is_repeat = self._judge.outcomes.add(outcomes)
         update = self._fuzzer.tell(searched, results, crashed[is_repeat])
         measured = np.union1d(update.measured, credited[~np.isin(credited, update.entries)])
         update = replace(update, measured=measured)
@@ -405,7 +406,6 @@ class Campaign:
             corpus.append(self._in_range(inputs), columns)
         novel, descriptors = self.store.novel_findings(DESCRIPTOR_SIZE)
         self._fuzzer.restore(substate("fuzzer.", state), corpus, self._in_range(novel), descriptors)
-        self._outcomes.restore(self.store.whole_numbers("outcome"))
         self._judge.restore(substate("judge.", state))
         self._imports.restore(substate("imports.", state))
         self._exhaustion.restore(substate("exhaustion.", state))

@@ -13,7 +13,7 @@ from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.inputs import SEED_END
 from policyfuzz.core.interfaces import CRASHED, ENDLESS, HUNG, NUMBERS, STATE, EpisodeError
 from policyfuzz.core.target import Diagnosis, Level, MakeRunner, Run, Runner, Target
-from policyfuzz.search.cases import Cases
+from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.strategies import make_fuzzer
 
 #: Episodes that are run twice, and once more with another case seed.
@@ -133,7 +133,8 @@ def run_nominal(
 
 def with_other_seeds(cases: Cases) -> Cases:
     """The same inputs with other case seeds, whichever."""
-    return replace(cases, seeds=(cases.seeds + np.uint64(1)) % np.uint64(SEED_END))
+    purposes = np.full(len(cases), int(Purpose.RESEED), np.int64)
+    return replace(cases, seeds=(cases.seeds + np.uint64(1)) % np.uint64(SEED_END), purposes=purposes)
 
 
 def check_target(

@@ -1,23 +1,24 @@
 """Judges crashes before they count: whether they happen again, are luck, or kill every reference."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.campaign.health import NOISE, UNUSED
+from policyfuzz.campaign.outcomes import OutcomeSet
 from policyfuzz.campaign.queues import Confirmations
 from policyfuzz.campaign.seed_trials import REWARDED, SeedTrials, holds
 from policyfuzz.campaign.tracker import ProgressTracker
 from policyfuzz.core.executions import Executions, Outcome
 from policyfuzz.core.target import MakeRunner, Run, Target
 from policyfuzz.core.timing import TimeSplit
-from policyfuzz.search.cases import Cases
+from policyfuzz.search.cases import Cases, Purpose
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.state import State, prefixed, substate
-from policyfuzz.store.records import CONFIRMED, NEW, UNSOLVED, Finding, SeedTrial, Verdict
+from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, UNSOLVED, Finding, SeedTrial, Verdict
 from policyfuzz.store.writer import CampaignWriter
 
 
@@ -48,6 +49,7 @@ class FindingsJudge:
     clock: TimeSplit
     confirmations: Confirmations = field(init=False)
     trials: SeedTrials = field(init=False)
+    outcomes: OutcomeSet = field(init=False, default_factory=OutcomeSet)  #: of all but flaky findings
     lineages: set[int] = field(init=False, default_factory=set)  #: roots of confirmed findings
     _findings: dict[int, Finding] = field(init=False, default_factory=dict)  #: without a verdict
     _candidates: int = field(init=False, default=0)  #: confirmed findings that were novel
@@ -76,6 +78,8 @@ class FindingsJudge:
         for row, finding in enumerate(findings):
             if self.references and is_confirmed[row] and survivors[row] is None:
                 statuses[row] = UNSOLVED
+            if statuses[row] == FLAKY and finding.outcome is not None:
+                self.outcomes.discard(finding.outcome)
             is_finding = statuses[row] == CONFIRMED
             if is_finding:
                 imported += finding.origin is not None
@@ -84,7 +88,8 @@ class FindingsJudge:
             self._candidates += is_candidate
             is_tried = is_candidate and (self.fuzzer.is_noisy or self._is_doubted)
             if is_tried:
-                emitter = int(cases.emitters[row]) if self.fuzzer.is_noisy else REWARDED
+                is_rewarded = not self.fuzzer.is_noisy or finding.origin is not None
+                emitter = REWARDED if is_rewarded else int(cases.emitters[row])
                 self.trials.add(finding, emitter)
             is_distinct = is_candidate and not is_tried
             verdicts.append(Verdict(finding.id, statuses[row], is_distinct, survivors[row]))
@@ -106,7 +111,8 @@ class FindingsJudge:
                 self._run_references.append(self.make_runner(reference))
             with self.clock.activity("simulate"):
                 runs = self._run_references[place](cases.inputs[left], cases.seeds[left])
-            compared.append(Besides(left, cases[left], runs))
+            purposes = np.full(len(left), int(Purpose.COMPARE), np.int64)
+            compared.append(Besides(left, replace(cases[left], purposes=purposes), runs))
             survives = runs.sound & ~runs.crashed
             for row in left[survives].tolist():
                 survivors[row] = reference.policy_uri or reference.policy_name
@@ -161,6 +167,7 @@ class FindingsJudge:
     def restore(self, state: State) -> None:
         """Continue from a `state` and the campaign file."""
         self._candidates = int(state["candidates"][0])
+        self.outcomes.restore(self.store.whole_numbers("outcome", "status <> ?", (FLAKY,)))
         self.lineages = set(self.store.whole_numbers("root", "status = ?", (CONFIRMED,)).tolist())
         self.confirmations.restore(substate("confirm.", state))
         self.trials.restore(substate("trials.", state))

@@ -50,6 +50,11 @@ class OutcomeSet:
             self._recent = set()
         return is_known
 
+    def discard(self, value: int) -> None:
+        """Forget an outcome that did not happen again: who shows it next is no repeat."""
+        self._recent.discard(value)
+        self._sorted = self._sorted[self._sorted != value]
+
     def restore(self, hashes: NDArray[np.int64]) -> None:
         """Take over all `hashes` (n,) instead of what there was."""
         self._sorted, self._recent = np.unique(hashes), set()

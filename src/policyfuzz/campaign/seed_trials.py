@@ -1,5 +1,6 @@
 """Is a finding the luck of one case seed? Runs it with others, where the seed makes noise."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -36,9 +37,10 @@ class _Trial:
     """The runs of one finding so far."""
 
     parent: int  #: corpus entry that the finding was changed from, or NO_PARENT
-    emitter: int  #: that proposed it
+    emitter: int  #: that proposed it, or REWARDED
     rounds: int = 0  #: begun
-    left: int = 0  #: runs of this round that are not over
+    given: int = 0  #: runs of this round that were given out
+    done: int = 0  #: runs of this round that are over
     runs: int = 0  #: that could be run to their end
     crashes: int = 0  #: of these
 
@@ -59,11 +61,9 @@ class SeedTrials:
 
     dimensions: int
     seed: int  #: of the campaign
-    _waiting: Cases = field(init=False)  #: `parents` are finding numbers
     _trials: dict[int, _Trial] = field(init=False, default_factory=dict)  #: by finding number
-
-    def __post_init__(self) -> None:
-        self._waiting = Cases.none(self.dimensions)
+    _inputs: dict[int, NDArray[np.float64]] = field(init=False, default_factory=dict)  #: (d,) of the same
+    _queue: deque[int] = field(init=False, default_factory=deque)  #: findings with runs to give out
 
     def __len__(self) -> int:
         """Findings whose trial is not over."""
@@ -72,56 +72,72 @@ class SeedTrials:
     @property
     def waiting(self) -> int:
         """Runs that wait."""
-        return len(self._waiting)
+        return _ROUND_RUNS * len(self._queue) - (self._trials[self._queue[0]].given if self._queue else 0)
 
     def add(self, finding: Finding, emitter: int) -> None:
         """Begin the trial of `finding`, which `emitter` proposed."""
         parent = NO_PARENT if finding.parent is None else finding.parent
-        self._trials[finding.id] = _Trial(parent, emitter)
-        self._begin_round(finding.id, finding.input)
+        self._trials[finding.id], self._inputs[finding.id] = _Trial(parent, emitter), finding.input
+        self._begin_round(finding.id)
 
-    def _begin_round(self, number: int, row: NDArray[np.float64]) -> None:
+    def _begin_round(self, number: int) -> None:
         trial = self._trials[number]
-        rng = np.random.default_rng([self.seed, 2, number, trial.rounds])
-        trial.rounds, trial.left = trial.rounds + 1, _ROUND_RUNS
-        seeds = rng.integers(0, SEED_END, _ROUND_RUNS, dtype=np.uint64)
-        inputs, numbers = np.repeat(row[None], _ROUND_RUNS, axis=0), np.full(_ROUND_RUNS, number, np.int64)
-        new = Cases.of(Purpose.RESEED, inputs, seeds, numbers)
-        self._waiting = Cases.concatenate([self._waiting, new])
+        trial.rounds, trial.given, trial.done = trial.rounds + 1, 0, 0
+        self._queue.append(number)
 
     def take(self, count: int) -> Cases:
-        """Up to `count` cases to run."""
-        taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        return taken
+        """Up to `count` cases to run; their `parents` are finding numbers."""
+        taken = [Cases.none(self.dimensions)]
+        while self._queue and count > 0:
+            number = self._queue[0]
+            trial, start = self._trials[number], self._trials[number].given
+            trial.given = min(start + count, _ROUND_RUNS)
+            runs, count = trial.given - start, count - (trial.given - start)
+            rng = np.random.default_rng([self.seed, 2, number, trial.rounds])
+            seeds = rng.integers(0, SEED_END, _ROUND_RUNS, dtype=np.uint64)[start : trial.given]
+            inputs = np.repeat(self._inputs[number][None], runs, axis=0)
+            taken.append(Cases.of(Purpose.RESEED, inputs, seeds, np.full(runs, number, np.int64)))
+            if trial.given == _ROUND_RUNS:
+                self._queue.popleft()
+        return Cases.concatenate(taken)
 
     def learn(self, cases: Cases, executions: Executions) -> list[TrialResult]:
         """Count the runs of `cases`; return the trials that are over."""
         is_known, over = executions.sound | executions.crashed, []
         for row, number in enumerate(cases.parents.tolist()):
             trial = self._trials[number]
-            trial.left -= 1
+            trial.done += 1
             trial.runs += int(is_known[row])
             trial.crashes += int(executions.crashed[row])
-            if trial.left:
+            if trial.done < _ROUND_RUNS:
                 continue
             if trial.crashes and trial.rounds < _ROUNDS:
-                self._begin_round(number, cases.inputs[row])
+                self._begin_round(number)
                 continue
-            del self._trials[number]
+            del self._trials[number], self._inputs[number]
             parent, emitter = np.array([trial.parent], np.int64), np.array([trial.emitter], np.int64)
             case = Cases.of(Purpose.MUTANT, cases.inputs[[row]], cases.seeds[[row]], parent).by(emitter)
             over.append(TrialResult(number, trial.runs, trial.crashes, case))
         return over
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """As arrays: the cases that wait, and the trials that are not over."""
-        rows = [[number, *astuple(trial)] for number, trial in sorted(self._trials.items())]
-        trials = np.array(rows, np.int64).reshape(len(rows), 1 + len(_Trial.__dataclass_fields__))
-        return {**self._waiting.state("waiting."), "trials": trials}
+        """As arrays: the trials that are not over, their inputs, and which of them have runs to give out."""
+        numbers = sorted(self._trials)
+        rows = [[number, *astuple(self._trials[number])] for number in numbers]
+        inputs = np.array([self._inputs[number] for number in numbers], np.float64)
+        return {
+            "trials": np.array(rows, np.int64).reshape(len(rows), 1 + len(_Trial.__dataclass_fields__)),
+            "inputs": inputs.reshape(len(rows), self.dimensions),
+            "queue": np.array(self._queue, np.int64),
+        }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Continue from a `state`."""
-        self._waiting = Cases.from_state(state, "waiting.", self.dimensions)
-        self._trials = {number: _Trial(*rest) for number, *rest in state["trials"].tolist()}
-        if not set(self._waiting.parents.tolist()) <= self._trials.keys():
+        rows, inputs = state["trials"].tolist(), state["inputs"]
+        if inputs.shape != (len(rows), self.dimensions) or not np.isfinite(inputs).all():
+            raise ValueError("the inputs of findings on trial do not fit")
+        self._trials = {number: _Trial(*rest) for number, *rest in rows}
+        self._inputs = {row[0]: one for row, one in zip(rows, inputs.astype(np.float64), strict=True)}
+        self._queue = deque(state["queue"].tolist())
+        if not set(self._queue) <= self._trials.keys():
             raise ValueError("findings wait for other case seeds that are not on trial")

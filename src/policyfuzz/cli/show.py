@@ -23,11 +23,17 @@ from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.report.ranking import ORDERS, ranked
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import FailedEpisode, Finding
-from policyfuzz.store.second_looks import read_second_looks
+from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding
+from policyfuzz.store.second_looks import SecondLook, read_second_looks
 
 #: Rows of a table that are laid out together.
 _ROWS_AT_ONCE = 1000
+#: Purpose of an episode to what it was to a finding.
+_ERROR_WHEN = {
+    "confirm": "when it was run again, ",
+    "reseed": "with another case seed, ",
+    "compare": "with a reference policy, ",
+}
 #: SQLite knows no larger numbers.
 _LARGEST_OFFSET = 2**62
 
@@ -92,7 +98,7 @@ def command(
         _show_error(campaign, campaign.failed_episode(number), is_json)
     elif number is not None:
         finding = campaign.finding(number)
-        look = read_second_looks(folder).get(number)
+        look = _second_looks(campaign).get(number)
         _show_finding(campaign, finding if look is None else look.added_to(finding), is_json)
     else:
         _list_findings(campaign, show_all, part, order, is_json)
@@ -122,7 +128,7 @@ def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, order:
     findings = campaign.records(Finding, "findings", where, most=most, skip=part.skip)
     if order != "found":
         findings = ranked(campaign, order, not show_all, most, part.skip)
-    if looks := read_second_looks(campaign.folder):
+    if looks := _second_looks(campaign):
         findings = (looks[one.id].added_to(one) if one.id in looks else one for one in findings)
     console, shown = results(), 0
     if is_json:
@@ -162,8 +168,7 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
     origin = origin if finding.origin is None else f"instance {finding.origin}"
     lines = [
-        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {finding.status},"
-        f" {_standing(finding)}",
+        f"finding {finding.id}: {finding.kind} at step {finding.crash_step}, {_standing(finding)}",
         f"  return     {finding.episode_return:.6g}",
         *(
             []
@@ -183,19 +188,25 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         *input_lines(campaign, finding.input),
     ]
     if error:
-        when = "when it was run again, " if error.purpose == "confirm" else ""
+        when = _ERROR_WHEN.get(error.purpose, "")
         lines += [f"  error      {when}{error.kind} at step {error.step}", *error.text.splitlines()]
     lines += replay_lines(campaign, finding.id, "replay it:")
     echo("\n".join(lines))
 
 
+def _second_looks(campaign: CampaignReader) -> dict[int, SecondLook]:
+    return read_second_looks(campaign.folder, campaign.about.get("instance", ""))
+
+
 def _standing(finding: Finding) -> str:
     """What makes a finding count, or not."""
+    if finding.status != CONFIRMED:
+        return finding.status
     if finding.is_distinct:
-        return "distinct"
+        return "confirmed, distinct"
     if finding.needs_luck:
-        return "needs a lucky case seed"
-    return "waits for other case seeds" if finding.is_novel else "like an earlier finding"
+        return "confirmed, needs a lucky case seed"
+    return f"confirmed, {'waits for other case seeds' if finding.is_novel else 'like an earlier finding'}"
 
 
 def _list_errors(campaign: CampaignReader, part: _Part, is_json: bool) -> None:

@@ -81,7 +81,8 @@ def command(
     campaign = CampaignReader(folder)
     if (folder / FILE_NAME).is_symlink():
         raise UsageError(f"{folder / FILE_NAME} is a link", "remove it; it should be a file")
-    looks = read_second_looks(folder)
+    instance = campaign.about.get("instance", "")
+    looks = read_second_looks(folder, instance)
     findings = list(ranked(campaign, "severity", True, top, 0))
     with user_prints_to_stderr():
         run, runs = _runners(campaign, references, executor, trust)
@@ -89,8 +90,11 @@ def command(
             task = bar.add_task("running findings again", total=len(findings))
             for some in look_again(findings, looks, run, runs, seeds or 0):
                 looks |= some
+                # another triage may have written meanwhile
+                for number, look in read_second_looks(folder, instance).items():
+                    looks[number] = look.merged(looks.get(number, look))
                 with whole_file(folder / FILE_NAME) as unfinished:
-                    unfinished.write_text(second_looks_text(looks))
+                    unfinished.write_text(second_looks_text(looks, instance))
                 bar.advance(task, len(some))
     with verdict_stands():
         _print(findings, looks, list(runs), is_json)
@@ -123,8 +127,8 @@ def _print(
     from policyfuzz.report.statistics import FailureProbability
 
     found = [looks[one.id] for one in findings]
-    survived = {name: sum(look.survived_by == name for look in found) for name in references}
-    unsolved = sum(look.survived_by is None for look in found)
+    survived = {name: sum(name in look.survived_by for look in found) for name in references}
+    unsolved = sum(not set(references) & set(look.survived_by) for look in found)
     tried = [look for look in found if look.seeds]
     lucky = [look for look in tried if not look.seed_crashes]
     if is_json:

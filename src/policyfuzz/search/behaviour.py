@@ -142,6 +142,8 @@ class BehaviourObserver:
                 self._seen = seen
                 return behaviours
             self._space, self._seen = BehaviourSpace.fit(seen), None
+        if not self._space.scale.any():  # nothing ever varied, so nothing tells episodes apart
+            return behaviours
         found = self._space.descriptors(behaviour)
         behaviours.descriptors[sound] = 0.0
         behaviours.descriptors[sound, : found.shape[1]] = found

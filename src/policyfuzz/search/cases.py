@@ -23,6 +23,7 @@ class Purpose(IntEnum):
     EXPLORE = 4  #: a later draw from the nominal distribution
     IMPORT = 5  #: what another instance has found worth keeping
     RESEED = 6  #: a finding with another case seed, to see whether it was luck
+    COMPARE = 7  #: a finding with a reference policy
 
 
 @dataclass(frozen=True, slots=True)

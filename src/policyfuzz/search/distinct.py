@@ -10,6 +10,8 @@ from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 
 #: Points that are compared one by one before a tree is built of them.
 _TAIL = 128
+#: By how much a tree may err in a distance.
+_SLACK = 1 + 1e-9
 
 
 @dataclass(slots=True)
@@ -76,7 +78,10 @@ class DistinctSet:
         free = np.ones(len(unit), np.bool_)
         for tree in self._trees:
             rows = np.flatnonzero(free)
-            free[rows] = np.isinf(tree.query(unit[rows], distance_upper_bound=self.radius)[0])
+            # trees round otherwise than we do: they only propose who may be near
+            distances, nearest = tree.query(unit[rows], distance_upper_bound=self.radius * _SLACK)
+            rows, nearest = rows[np.isfinite(distances)], nearest[np.isfinite(distances)]
+            free[rows] = self._squared(unit[rows], tree.data[nearest]) >= self.radius**2
         if self._tail:
             tail = np.array(self._tail)
             rows = np.flatnonzero(free)
@@ -85,9 +90,13 @@ class DistinctSet:
 
     def _is_near(self, point: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
         """True if one of `others` (m, d) is within the radius of `point` (d,)."""
-        apart = np.abs(others - point)
+        return bool((self._squared(others, point) < self.radius**2).any())
+
+    def _squared(self, points: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) squared distances of `points` (n, d) from `others`, (n, d) or one of them (d,)."""
+        apart = np.abs(points - others)
         apart = np.where(self.periods > 0, np.minimum(apart, 1 - apart), apart)
-        return bool(((apart**2).sum(axis=1) < self.radius**2).any())
+        return np.asarray((apart**2).sum(axis=1))
 
     def _build_tree(self) -> None:
         """Build a tree of the tail and all trees that are no larger."""
@@ -127,6 +136,13 @@ class DistinctFindings:
 
         They are at `unit` (n, d), with `descriptors` (n, q) of what their episodes did, NaN where unknown.
         """
+        # in pieces, so that new points soon get into a tree
+        pieces = [slice(start, start + _TAIL) for start in range(0, len(unit), _TAIL)]
+        return np.concatenate(
+            [np.empty(0, np.bool_), *(self._add(unit[piece], descriptors[piece]) for piece in pieces)]
+        )
+
+    def _add(self, unit: NDArray[np.float64], descriptors: NDArray[np.float64]) -> NDArray[np.bool_]:
         is_known = np.asarray(~np.isnan(descriptors).any(axis=1))
         is_distinct = self._inputs.is_free(unit)
         rows = np.flatnonzero(is_distinct & is_known)

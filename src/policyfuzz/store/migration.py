@@ -31,6 +31,8 @@ def migrate(folder: Path) -> int:
     All of it happens in one transaction: a process that is killed leaves the file as it was.
     """
     path = campaign_file(folder)
+    if path.is_symlink():
+        raise CampaignError(f"{path} is a link", hint="migrate the folder that it leads to")
     lock = lock_for_writing(folder)
     try:
         return _migrate(folder, path)

@@ -78,7 +78,8 @@ class Finding:
         float, Column("REAL", "of the oracle: below 0, how far beyond its threshold; NULL if it knows none")
     ]
     outcome: Annotated[
-        int | None, Column("INTEGER", "hash of the episode up to its crash; no other finding has it")
+        int | None,
+        Column("INTEGER", "hash of the episode up to its crash; only flaky findings may share it"),
     ]
     repeats: Annotated[int, Column(_ADDED, "later crashes with the same outcome, which are not listed")]
     root: Annotated[

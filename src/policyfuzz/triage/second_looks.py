@@ -24,8 +24,8 @@ def look_again(
 ) -> Iterator[dict[int, SecondLook]]:
     """What some findings at a time have shown, by their number, added to what is `known`.
 
-    Each is run by the `references`, in their order, until one survives, and by `run` with `seeds` other case
-    seeds. What is known already is not run again.
+    Each is run by all `references`, and by `run` with `seeds` other case seeds. What is known already is not
+    run again.
     """
     for start in range(0, len(findings), _AT_ONCE):
         some = findings[start : start + _AT_ONCE]
@@ -39,21 +39,21 @@ def look_again(
 def _try_reference(
     findings: Sequence[Finding], looks: dict[int, SecondLook], name: str, reference: Run
 ) -> None:
-    def is_open(look: SecondLook) -> bool:
-        return look.survived_by is None and name not in look.not_survived_by
+    def is_known(look: SecondLook) -> bool:
+        return name in look.survived_by or name in look.not_survived_by
 
-    left = [one for one in findings if is_open(looks[one.id])]
+    left = [one for one in findings if not is_known(looks[one.id])]
     if not left:
         return
     runs = reference(_inputs(left), np.array([one.case_seed for one in left], np.uint64))
     for one, survives in zip(left, runs.sound & ~runs.crashed, strict=True):
-        look = looks[one.id]
-        tried = {"survived_by": name} if survives else {"not_survived_by": (*look.not_survived_by, name)}
-        looks[one.id] = replace(look, **tried)
+        looks[one.id] = looks[one.id].merged(
+            SecondLook(survived_by=(name,)) if survives else SecondLook(not_survived_by=(name,))
+        )
 
 
 def _try_seeds(findings: Sequence[Finding], looks: dict[int, SecondLook], run: Run, seeds: int) -> None:
-    left = [one for one in findings if looks[one.id].seeds < seeds]
+    left = [one for one in findings if looks[one.id].seeds_tried < seeds]
     if not left:
         return
     drawn = [
@@ -64,7 +64,7 @@ def _try_seeds(findings: Sequence[Finding], looks: dict[int, SecondLook], run: R
     crashed = runs.crashed.reshape(len(left), seeds).sum(axis=1)
     known = (runs.sound | runs.crashed).reshape(len(left), seeds).sum(axis=1)
     for one, count, crashes in zip(left, known.tolist(), crashed.tolist(), strict=True):
-        looks[one.id] = replace(looks[one.id], seeds=count, seed_crashes=crashes)
+        looks[one.id] = replace(looks[one.id], seeds_tried=seeds, seeds=count, seed_crashes=crashes)
 
 
 def _inputs(findings: Sequence[Finding]) -> NDArray[np.float64]:

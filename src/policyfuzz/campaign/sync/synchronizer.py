@@ -225,7 +225,7 @@ class SyncWriter:
         is_first = not self._has_started
         if is_first:
             self._resume()
-        written = self._write_cases(progress)
+        written = self._write_cases(progress, is_last=stop_reason is not None)
         self._write_progress(progress, stop_reason)
         if is_first:  # others look here once this file exists
             self.info.write(self.store.folder)
@@ -244,15 +244,16 @@ class SyncWriter:
             # new sync batches need new numbers, or others would skip them; all cases are written again
             self._batches = max(numbered_batches(self.store.folder), default=0)
 
-    def _write_cases(self, progress: Progress) -> int:
-        # a finding that is tried with other case seeds may become distinct after later ones
+    def _write_cases(self, progress: Progress, is_last: bool) -> int:
+        # a finding that is tried with other case seeds may become distinct after later ones: those wait for
+        # it, unless this campaign stops; if it goes on, it writes them once more
         on_trial = self.store.select("findings", _IS_ON_TRIAL, (self._findings, CONFIRMED), most=1)
         end = next((row["id"] for row in on_trial), _NO_END)
         findings = self.store.latest(
             "findings",
             _MAX_CASES,
             "id > ? AND id < ? AND is_distinct AND origin IS NULL",
-            (self._findings, end),
+            (self._findings, _NO_END if is_last else end),
         )
         # others draw samples themselves
         is_new_mutant = "id >= ? AND parent IS NOT NULL AND NOT is_crash AND origin IS NULL"
@@ -260,7 +261,7 @@ class SyncWriter:
         if findings or seeds:
             write_sync_batch(self.store.folder, self._batches + 1, self._sync_batch(findings, seeds))
             self._batches += 1
-        self._findings = findings[0]["id"] if findings else self._findings
+        self._findings = max([row["id"] for row in findings if row["id"] < end], default=self._findings)
         self._seeds = progress.corpus
         return len(findings) + len(seeds)
 
