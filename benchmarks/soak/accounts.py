@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.soak.flaky_simulator import BEGAN, DIED, ENDED, RECORD, Fate, fates, keys
 from policyfuzz import CampaignReader
 from policyfuzz.campaign.health import REPLAYS
+from policyfuzz.campaign.seed_trials import ROUND_RUNS
 
 #: What the campaign file calls them.
 KINDS = {
@@ -89,10 +90,10 @@ def _entries(reader: CampaignReader, campaign: Path, journal: Journal) -> Iterat
     lost = sum(
         one.purpose in ("sample", "explore") and one.finding is None for one in reader.failed_episodes()
     )
-    purposes = progress.samples + lost + progress.mutants + confirmed + REPLAYS
-    yield Entry(
-        "episodes asked for", progress.executions, purposes, "samples, mutants, confirmations, replays"
-    )
+    # the health check runs as many with other case seeds as it replays
+    purposes = progress.samples + lost + progress.mutants + confirmed + 2 * REPLAYS + _tried(reader)
+    by_purpose = "samples, mutants, confirmations, replays, other seeds"
+    yield Entry("episodes asked for", progress.executions, purposes, by_purpose)
     parts = progress.errors + progress.hangs + progress.simulator_crashes
     completed = len(journal.ended) + confirmed + REPLAYS
     yield Entry(
@@ -116,6 +117,15 @@ def _entries(reader: CampaignReader, campaign: Path, journal: Journal) -> Iterat
     yield Entry("deaths for no reason", journal.deaths, None, "")
     yield Entry("worker processes", journal.processes, None, "")
     yield Entry("workers replaced", progress.restarts, None, "")
+
+
+def _tried(reader: CampaignReader) -> int:
+    """Runs of findings with other case seeds: a trial has a second round if the first has a crash."""
+    tried = [finding for finding in reader.findings() if finding.reseeded is not None]
+    over = sum(ROUND_RUNS * (2 if finding.reseeded_crashes else 1) for finding in tried)
+    # of each that is not over: rounds that were begun, and runs of the last one that are done
+    state = reader.state()["judge.trials.trials"]
+    return over + int((ROUND_RUNS * (state[:, 3] - 1) + state[:, 5]).sum())
 
 
 def _asked(campaign: Path) -> int:

@@ -263,7 +263,7 @@ def test_policy_that_fails_more_often_than_not_is_unhealthy(check, tmp_path):
 @pytest.mark.slow
 def test_campaign_says_how_far_its_findings_lie_outside(cli):
     target = ("gym:CartPole-v1:horizon=60", "--policy", STEADY, "--bounds", "wide", "--oracle", "return<60")
-    code, out, _ = cli("fuzz", *target, "--max-execs", 400, "-o", "mine", "--ui", "none")
+    code, out, _ = cli("fuzz", *target, "--max-execs", 800, "-o", "mine", "--ui", "none")
     assert code == 1
     assert "0 of 50 from the environment's own reset" in out
     assert "valid and solvable" not in out

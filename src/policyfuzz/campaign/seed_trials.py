@@ -14,7 +14,7 @@ from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.store.records import Finding
 
 #: Rounds of a trial at most, and other case seeds of a round; if none of the first crashes, that is all.
-_ROUNDS, _ROUND_RUNS = 2, 8
+_ROUNDS, ROUND_RUNS = 2, 8
 #: Share of them that must crash, and how many times as likely as a random draw a finding must be to crash.
 _LEAST_SHARE, _LEAST_RATIO = 1 / 8, 2.0
 
@@ -72,7 +72,7 @@ class SeedTrials:
     @property
     def waiting(self) -> int:
         """Runs that wait."""
-        return _ROUND_RUNS * len(self._queue) - (self._trials[self._queue[0]].given if self._queue else 0)
+        return ROUND_RUNS * len(self._queue) - (self._trials[self._queue[0]].given if self._queue else 0)
 
     def add(self, finding: Finding, emitter: int) -> None:
         """Begin the trial of `finding`, which `emitter` proposed."""
@@ -91,13 +91,13 @@ class SeedTrials:
         while self._queue and count > 0:
             number = self._queue[0]
             trial, start = self._trials[number], self._trials[number].given
-            trial.given = min(start + count, _ROUND_RUNS)
+            trial.given = min(start + count, ROUND_RUNS)
             runs, count = trial.given - start, count - (trial.given - start)
             rng = np.random.default_rng([self.seed, 2, number, trial.rounds])
-            seeds = rng.integers(0, SEED_END, _ROUND_RUNS, dtype=np.uint64)[start : trial.given]
+            seeds = rng.integers(0, SEED_END, ROUND_RUNS, dtype=np.uint64)[start : trial.given]
             inputs = np.repeat(self._inputs[number][None], runs, axis=0)
             taken.append(Cases.of(Purpose.RESEED, inputs, seeds, np.full(runs, number, np.int64)))
-            if trial.given == _ROUND_RUNS:
+            if trial.given == ROUND_RUNS:
                 self._queue.popleft()
         return Cases.concatenate(taken)
 
@@ -109,7 +109,7 @@ class SeedTrials:
             trial.done += 1
             trial.runs += int(is_known[row])
             trial.crashes += int(executions.crashed[row])
-            if trial.done < _ROUND_RUNS:
+            if trial.done < ROUND_RUNS:
                 continue
             if trial.crashes and trial.rounds < _ROUNDS:
                 self._begin_round(number)

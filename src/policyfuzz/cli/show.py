@@ -1,7 +1,6 @@
 """policyfuzz show: what was found."""
 
 import dataclasses
-import json
 import math
 import shlex
 import textwrap
@@ -252,7 +251,7 @@ def _finding_values(campaign: CampaignReader, finding: Finding) -> dict[str, Any
         "outcome": finding.outcome,
         "repeats": finding.repeats,
         "root": finding.root,
-        "behaviour": None if finding.behaviour is None else json.loads(finding.behaviour),
+        "behaviour": campaign.descriptor(finding),
         "other_seeds": _other_seeds(finding),
         "needs_luck": finding.needs_luck,
         "survived_by": finding.survived_by,

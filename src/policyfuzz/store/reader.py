@@ -267,20 +267,24 @@ class CampaignReader:
         inputs, descriptors = [], []
         for finding in self.records(Finding, "findings", "is_novel"):
             inputs.append(finding.input)
-            descriptors.append(self._descriptor(finding, descriptor_size))
+            known = self.descriptor(finding) or [math.nan] * descriptor_size
+            if len(known) != descriptor_size:
+                raise self._damaged(f"the behaviour of finding {finding.id} has {len(known)} numbers")
+            descriptors.append(known)
         shapes = (-1, len(self.input_columns)), (-1, descriptor_size)
         parts = zip((inputs, descriptors), shapes, strict=True)
-        novel, known = (np.array(rows, np.float64).reshape(shape) for rows, shape in parts)
-        return novel, known
+        novel, described = (np.array(rows, np.float64).reshape(shape) for rows, shape in parts)
+        return novel, described
 
-    def _descriptor(self, finding: Finding, size: int) -> list[float]:
-        """The behaviour descriptor of `finding`, NaN where it has none."""
+    def descriptor(self, finding: Finding) -> list[float] | None:
+        """The behaviour descriptor of `finding`, None if it has none."""
         if finding.behaviour is None:
-            return [math.nan] * size
-        values = checks.parsed_json(finding.behaviour)
-        if not (
-            isinstance(values, list) and len(values) == size and all(type(one) is float for one in values)
-        ):
+            return None
+        try:
+            values = checks.parsed_json(finding.behaviour)
+        except checks.Damage as error:
+            raise self._damaged(str(error)) from error
+        if not (isinstance(values, list) and all(type(one) is float for one in values)):
             raise self._damaged(f"the behaviour of finding {finding.id} is {finding.behaviour!r:.50}")
         return values
 
