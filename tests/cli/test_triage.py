@@ -55,7 +55,7 @@ def test_only_crashes_that_a_reference_survives_are_findings(tmp_path, capsys):
     assert all(one.input[1] < 0.5 for one in findings if one.status == "confirmed")
 
 
-def test_nothing_is_found_when_no_reference_survives(tmp_path, capsys):
+def test_nothing_is_found_when_no_reference_survives():
     result = pf.fuzz(WALLS, "careful", reference="bold", max_execs=600, progress=False)
     assert result.progress.findings == 0
     assert result.progress.unsolved > 0
@@ -64,9 +64,6 @@ def test_nothing_is_found_when_no_reference_survives(tmp_path, capsys):
 def test_references_of_a_campaign_are_kept_when_it_is_resumed(tmp_path, capsys):
     assert fuzz(tmp_path / "c", "--reference", "careful", episodes=400) == 1
     assert fuzz(tmp_path / "c", "--resume", "--trust") == 1
-    whole = tmp_path / "whole"
-    assert fuzz(whole, "--reference", "careful") == 1
-    # a resumed campaign continues soundly, not exactly, when its limit is raised
     assert CampaignReader(tmp_path / "c").config.references == "careful"
     assert CampaignReader(tmp_path / "c").progress().executions == 800
     capsys.readouterr()
@@ -195,8 +192,6 @@ def test_another_reference_is_tried_though_one_survives(campaign, capsys):
 
 
 def test_results_of_a_campaign_that_was_there_before_are_not_shown(campaign):
-    text = (campaign / FILE_NAME).read_text() if (campaign / FILE_NAME).exists() else ""
-    assert not text
     exit_code(["triage", str(campaign), "--reference", "careful", "--trust"])
     assert looks_at(campaign)
     assert read_second_looks(campaign, "another campaign") == {}

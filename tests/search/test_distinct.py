@@ -74,7 +74,7 @@ def test_adding_no_points_changes_nothing():
 def test_restored_packing_goes_on_like_the_one_that_was_left(periods):
     points = np.random.default_rng(1).random((1200, 2))
     packing, restored = DistinctSet(0.03, np.array(periods)), DistinctSet(0.03, np.array(periods))
-    restored.restore(points[:700][packing.add(points[:700])])
+    restored.insert(points[:700][packing.add(points[:700])])
     assert len(restored) == len(packing)
     np.testing.assert_array_equal(restored.add(points[700:]), packing.add(points[700:]))
 

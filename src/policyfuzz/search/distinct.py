@@ -54,12 +54,6 @@ class DistinctSet:
         """`unit` with periodic coordinates below their period, as a tree wants them."""
         return np.where(self.periods > 0, unit % 1.0, unit)
 
-    def restore(self, unit: NDArray[np.float64]) -> None:
-        """Take over `unit` (n, d), which are known to be distinct, instead of what there was."""
-        self._tail = []
-        unit = self._wrapped(unit)
-        self._trees = [KDTree(unit, boxsize=self.periods)] if len(unit) else []
-
     def _add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         is_distinct = self._is_free(unit)
         new: list[NDArray[np.float64]] = []
