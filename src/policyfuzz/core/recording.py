@@ -1,12 +1,13 @@
 """Runs one episode and keeps everything that a picture needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.branches import Branches, Segment
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.core.target import Runner, Target
@@ -26,9 +27,16 @@ class Recording:
 
 
 def record(
-    target: Target, row: NDArray[np.float64], seed: int, look: Callable[[int, Any], Any] | None = None
+    target: Target,
+    row: NDArray[np.float64],
+    seed: int,
+    look: Callable[[int, Any], Any] | None = None,
+    branch: Sequence[Segment] = (),
 ) -> Recording:
-    """Run the episode of input `row` (d,), and keep what `look(step, simulator)` returns at every time."""
+    """Run the episode of input `row` (d,), and keep what `look(step, simulator)` returns at every time.
+
+    It departs from the policy where `branch` says so.
+    """
     runner = Runner(target if look is None else target.for_film())
     actions: list[Any] = []
     signals: list[NDArray[np.float64]] = []
@@ -43,6 +51,9 @@ def record(
         if look is not None:
             scenes.append(look(step, runner.simulator))
 
-    executions = runner(row[None], np.array([seed], np.uint64), observer)
+    branches = None
+    if branch and target.actions is not None:
+        branches = Branches.of([branch], len(target.actions.low))
+    executions = runner(row[None], np.array([seed], np.uint64), observer, branches=branches)
     names, of_states = runner.simulator.signals, tuple(getattr(runner.simulator, "state_names", ()))
     return Recording(executions, actions, np.array(signals), names, np.array(rewards), scenes, of_states)
