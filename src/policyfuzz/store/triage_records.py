@@ -35,27 +35,28 @@ class Avoidance:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The smallest change of one dimension that avoids the crash."""
+    """The smallest change of one dimension that was found to avoid the crash."""
 
     dimension: str
     value: float  #: of the dimension after the change, which passes
     amount: float  #: the change, in the unit of the dimension
     unit: str = ""
+    not_enough: float = 0.0  #: the largest smaller change that was tried and still crashes; 0 if none was
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """How far a finding is from safe."""
+    """How far a finding is from safe. All that it says crashes or passes was run."""
 
-    crashing: tuple[float, ...]  #: the last input that crashes on the way
-    passing: tuple[float, ...]  #: the nearest input found that passes
-    distance: float  #: of the finding to it, in the unit cube
-    gap: float  #: between the two sides, in the unit cube
-    changes: tuple[
-        Change, ...
-    ]  #: for each dimension in which a change alone avoids the crash, smallest first
-    no_matter: tuple[str, ...]  #: dimensions whose change, over all of their range, does not avoid it
+    crashes: bool  #: the finding itself still does; if not, there is nothing else
     episodes: int
+    crashing: tuple[float, ...] = ()  #: the last input that crashes on the way
+    passing: tuple[float, ...] = ()  #: the nearest input found that passes; empty if none was
+    distance: float = math.nan  #: of the finding to it, in the unit cube
+    gap: float = math.nan  #: between the two sides, in the unit cube
+    changes: tuple[Change, ...] = ()  #: one for each dimension in which a change alone was found to avoid it
+    no_matter: tuple[str, ...] = ()  #: dimensions of which no value tried avoids it, all over their range
+    not_known: tuple[str, ...] = ()  #: dimensions of which too few values were tried
 
 
 @dataclass(frozen=True, slots=True)
