@@ -46,6 +46,7 @@ class _Search:
         self._around, self._rng = around, around.generator()
         self._axes: list[Ray] = []  #: along one dimension each
         self._others: list[Ray] = []  #: along several at once
+        self._later: list[Ray] = []  #: along single dimensions that screening did not come to
         self._no_matter: set[int] = set()  #: dimensions, by screening
 
     def run(self) -> None:
@@ -61,6 +62,9 @@ class _Search:
         self._try_between_axes()
         self._sharpen()
         self._advance_axes(0)
+        if self._later:
+            self._axes += self._later
+            self._advance_axes(0)
 
     def found(self) -> Boundary:
         """What is known now."""
@@ -121,6 +125,8 @@ class _Search:
         screening = Screening(self._around, self._rng)
         screening.run(int(_AFTER_SCREENING * self._around.left))
         self._no_matter = screening.no_matter
+        known = screening.alone | screening.no_matter
+        self._later = [ray for ray in self._axes if ray.dimensions[0] not in known]
         self._axes = [ray for ray in self._axes if ray.dimensions[0] in screening.alone]
         for row in screening.passing:
             for ray in ray_towards(self._around, row):

@@ -1,6 +1,5 @@
 """Screening: which of many dimensions matter to a finding, by changing groups of them at once."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +23,7 @@ class _Group:
     @property
     def passing(self) -> Inputs:
         """Those of its inputs that pass."""
-        return self.inputs[[crashes is False for crashes in self.answers]]
+        return self.inputs[[place for place, crashes in enumerate(self.answers) if crashes is False]]
 
     @property
     def is_quiet(self) -> bool:
@@ -51,13 +50,12 @@ class Screening:
     def run(self, keep: int) -> None:
         """Screen all dimensions, and keep this many episodes."""
         draws = self.around.draws(self.rng)
-        keep += _VALUES  # for the last question
-        waiting = [tuple(range(len(self.around.row)))]
+        waiting = [[tuple(range(len(self.around.row)))]]
         quiet: list[int] = []
-        while waiting:
-            groups = list(self._groups(waiting, draws))
-            self._try(groups, keep)
-            waiting = []
+        # the halves of the smallest group first: it is better to know one dimension than many large groups
+        while waiting and self.around.left >= keep + 2 * len(waiting[-1]) * _VALUES:
+            groups = [self._group(dimensions, draws) for dimensions in waiting.pop()]
+            self._try(groups)
             for one in groups:
                 self.passing += list(one.passing)
                 if one.is_quiet:
@@ -65,25 +63,30 @@ class Screening:
                 elif len(one.passing) and len(one.dimensions) == 1:
                     self.alone.add(one.dimensions[0])
                 elif len(one.passing):
-                    waiting += one.halves
+                    waiting.append(one.halves)
         # dimensions may matter together that do not matter in small groups
-        every = list(self._groups([tuple(quiet)], draws)) if quiet else []
-        self._try(every, keep - _VALUES)
+        every = [self._group(tuple(quiet), draws)] if quiet else []
+        self._try(every)
         if all(one.is_quiet for one in every):
             self.no_matter |= set(quiet)
 
-    def _groups(self, parts: list[tuple[int, ...]], draws: Inputs) -> Iterator[_Group]:
-        """A group for each of `parts`, with values of its own from `draws` (n, d)."""
-        for dimensions in parts:
-            rows = np.repeat(self.around.row[None], len(draws), axis=0)
-            rows[:, dimensions] = draws[:, dimensions]
-            rows = rows[self.around.allowed(rows) & (rows != self.around.row).any(axis=1)]
-            yield _Group(dimensions, self.rng.permutation(rows)[:_VALUES])
+    def _group(self, dimensions: tuple[int, ...], draws: Inputs) -> _Group:
+        """The finding with other values of `dimensions`, from `draws` (n, d), as different as there are."""
+        rows = np.repeat(self.around.row[None], len(draws), axis=0)
+        rows[:, dimensions] = draws[:, dimensions]
+        rows = rows[self.around.allowed(rows) & (rows != self.around.row).any(axis=1)]
+        distances, chosen = self.around.distances(rows), []
+        for _ in range(min(_VALUES, len(rows))):
+            chosen.append(int(np.argmax(distances)))
+            same = np.repeat(rows[chosen[-1]][None], len(rows), axis=0)
+            distances = np.minimum(distances, self.around.space.distance(rows, same))
+        return _Group(dimensions, rows[chosen])
 
-    def _try(self, groups: list[_Group], keep: int) -> None:
-        """Run as many of `groups` as there are episodes, the first ones first."""
-        sizes = np.cumsum([len(one.inputs) for one in groups])
-        some = groups[: int(np.searchsorted(sizes, self.around.left - keep, side="right"))]
-        answers = iter(self.around.crashes(np.concatenate([one.inputs for one in some])) if some else [])
-        for one in some:
-            one.answers = [next(answers) for _ in one.inputs]
+    def _try(self, groups: list[_Group]) -> None:
+        """Run the inputs of `groups`, of each until one passes."""
+        for number in range(_VALUES):
+            some = [one for one in groups if len(one.inputs) > number and not len(one.passing)]
+            if some:
+                answers = self.around.crashes(np.array([one.inputs[number] for one in some]))
+                for one, crashes in zip(some, answers, strict=True):
+                    one.answers.append(crashes)
