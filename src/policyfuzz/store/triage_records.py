@@ -64,12 +64,22 @@ class Rule:
     """A box around a finding in which random inputs crash, checked on fresh draws."""
 
     low: tuple[float, ...]  #: in the units of the input
-    high: tuple[float, ...]
+    high: tuple[float, ...]  #: of an angle it may lie beyond one turn
     precision: float  #: share of fresh draws from it that crash
     precision_low: float  #: 95 % interval
     precision_high: float
-    coverage: float  #: share of the findings of its mode that lie in it
+    draws: int  #: fresh ones that the precision comes from
+    coverage: float  #: share of other findings that lie in it; NaN without any
+    others: int  #: findings that the coverage comes from
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSearch:
+    """Whether there is a rule around a finding."""
+
+    rule: Rule | None
     episodes: int
+    reason: str = ""  #: why there is none
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """The boundary of a finding: the nearest input that passes, and the smallest change of each dimension."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -134,22 +132,25 @@ class _Search:
                 self._others.append(ray)
         keep = int(_AFTER_AXES * self._around.budget)
         if (nearest := self._nearest) is not None:
-            _until_nothing_is_left(lambda: advance(self._around, [nearest], keep))
+            self._finish(nearest, keep)
 
     def _advance_axes(self, keep: int) -> None:
         """Try single dimensions, round by round: first those that nothing is known to pass of."""
-
-        def one_round() -> bool:
+        is_open = True
+        while is_open:
             best: dict[int, float] = {}
             for ray in self._axes:
                 (place,) = ray.dimensions
                 best[place] = min(best.get(place, np.inf), ray.high_distance)
             # the other way round is nearer already
-            open_ones = [ray for ray in self._axes if ray.low_distance < best[ray.dimensions[0]]]
-            open_ones.sort(key=lambda ray: (np.isfinite(best[ray.dimensions[0]]), -_uncertainty(ray)))
-            return advance(self._around, open_ones, keep)
+            rays = [ray for ray in self._axes if ray.low_distance < best[ray.dimensions[0]]]
+            rays.sort(key=lambda ray: (np.isfinite(best[ray.dimensions[0]]), -_uncertainty(ray)))
+            is_open = advance(self._around, rays, keep)
 
-        _until_nothing_is_left(one_round)
+    def _finish(self, ray: Ray, keep: int) -> None:
+        """Find out all about one ray, and keep this many episodes."""
+        while advance(self._around, [ray], keep):
+            pass
 
     def _try_draws(self) -> None:
         """Go towards the nearest random inputs."""
@@ -160,7 +161,7 @@ class _Search:
                 while self._nearest is None and advance(self._around, [ray], 0):
                     pass
             if (nearest := self._nearest) is not None:
-                _until_nothing_is_left(lambda ray=nearest: advance(self._around, [ray], 0))
+                self._finish(nearest, 0)
                 return
 
     def _try_between_axes(self) -> None:
@@ -187,7 +188,7 @@ class _Search:
         for ray in ray_towards(self._around, other, expected / 8):
             ray.first = 1.2 * expected
             self._others.append(ray)
-            _until_nothing_is_left(lambda ray=ray: advance(self._around, [ray], 0))
+            self._finish(ray, 0)
 
     def _sharpen(self) -> None:
         """Bring the two sides of the pair together."""
@@ -205,9 +206,4 @@ class _Search:
 
 def _uncertainty(ray: Ray) -> float:
     """How much is open between the last crash and the first pass of a ray, as a ratio."""
-    return ray.high_distance / max(ray.low_distance, ray.distances[0] / 2)
-
-
-def _until_nothing_is_left(one_round: Callable[[], bool]) -> None:
-    while one_round():
-        pass
+    return float(ray.high_distance / max(ray.low_distance, ray.distances[0] / 2))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.inputs import InputSpace, Inputs
+from policyfuzz.core.inputs import Inputs, InputSpace
 from policyfuzz.core.target import Run, Target
 
 #: Random inputs that are drawn at once.

@@ -39,7 +39,9 @@ class Ray:
         if not self.is_ordered:
             return None
         end = len(self.inputs) if self.high is None else self.high
-        return max((place for place, crashes in self.answers.items() if crashes and place < end), default=None)
+        return max(
+            (place for place, crashes in self.answers.items() if crashes and place < end), default=None
+        )
 
     @property
     def high_distance(self) -> float:
@@ -80,7 +82,9 @@ class Ray:
         passing = self.inputs[self.high]
         shares = np.linspace(0.0, 1.0, steps + 1)[1:-1]
         inner = _between(crashing, passing, shares, around.space.dimensions)
-        inner = inner[around.allowed(inner) & (inner != crashing).any(axis=1) & (inner != passing).any(axis=1)]
+        inner = inner[
+            around.allowed(inner) & (inner != crashing).any(axis=1) & (inner != passing).any(axis=1)
+        ]
         rows = np.vstack([crashing, _each_once(inner), passing])
         answers: dict[int, bool | None] = {0: True, len(rows) - 1: False}
         return replace(self, inputs=rows, distances=around.distances(rows), answers=answers)
