@@ -115,7 +115,7 @@ def _boundary_lines(
     if boundary.no_matter:
         lines.append(f"no value tried avoids it, all over the range of: {_names(boundary.no_matter)}")
     if boundary.not_known:
-        lines.append(f"not known, --max-execs allows no more: {_names(boundary.not_known)}")
+        lines.append(f"not known by itself, --max-execs may tell: {_names(boundary.not_known)}")
     return lines
 
 

@@ -48,15 +48,15 @@ class Change:
 class Boundary:
     """How far a finding is from safe. All that it says crashes or passes was run."""
 
-    crashes: bool  #: the finding itself still does; if not, there is nothing else
+    crashing: tuple[float, ...]  #: the last input that crashes on the way
+    passing: tuple[float, ...]  #: the nearest input found that passes; empty if none was
+    distance: float  #: of the finding to it, in the unit cube; NaN if none was found
+    gap: float  #: between the two sides, in the unit cube
+    changes: tuple[Change, ...]  #: where one dimension alone was found to avoid the crash, smallest first
+    no_matter: tuple[str, ...]  #: dimensions of which no value tried avoids it, all over their range
     episodes: int
-    crashing: tuple[float, ...] = ()  #: the last input that crashes on the way
-    passing: tuple[float, ...] = ()  #: the nearest input found that passes; empty if none was
-    distance: float = math.nan  #: of the finding to it, in the unit cube
-    gap: float = math.nan  #: between the two sides, in the unit cube
-    changes: tuple[Change, ...] = ()  #: one for each dimension in which a change alone was found to avoid it
-    no_matter: tuple[str, ...] = ()  #: dimensions of which no value tried avoids it, all over their range
     not_known: tuple[str, ...] = ()  #: dimensions of which too few values were tried
+    crashes: bool = True  #: False: the finding itself passes now, and nothing else was tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,9 @@ class Rule:
     precision: float  #: share of fresh draws from it that crash
     precision_low: float  #: 95 % interval
     precision_high: float
-    draws: int  #: fresh ones that the precision comes from
     coverage: float  #: share of other findings that lie in it; NaN without any
+    episodes: int
+    draws: int  #: fresh ones that the precision comes from
     others: int  #: findings that the coverage comes from
 
 

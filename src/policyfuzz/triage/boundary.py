@@ -16,8 +16,8 @@ _FIRST_ROUND = 0.65
 #: Shares of the episodes that are kept for later: by the screening of many dimensions, and by single ones
 #: for directions between them and for the last steps.
 _AFTER_SCREENING, _AFTER_AXES = 0.45, 0.25
-#: Random inputs that are tried where no dimension alone helps.
-_DRAWS = 2
+#: Random inputs, near ones and far ones, that are tried where no dimension alone helps.
+_DRAWS = 8
 #: The two sides of a pair are close when the gap is this share of the distance; even steps in between.
 _CLOSE, _STEPS = 0.05, 16
 
@@ -31,7 +31,7 @@ def find_boundary(
     """
     around = Neighbourhood(target, run, np.array(row, np.float64), seed, budget)
     if around.crashes(around.row[None]) != [True]:
-        return Boundary(crashes=False, episodes=around.episodes)
+        return Boundary((), tuple(around.row.tolist()), 0.0, 0.0, (), (), around.episodes, crashes=False)
     search = _Search(around)
     search.run()
     return search.found()
@@ -67,23 +67,29 @@ class _Search:
     def found(self) -> Boundary:
         """What is known now."""
         names = self._around.space.names
+        crashing, passing, distance, gap = self._pair()
+        # what helps only together with others is not known by itself
+        changed = np.flatnonzero(self._around.row != passing) if passing else []
         changes, no_matter, not_known = [], [], []
         for place, name in enumerate(names):
             rays = [ray for ray in self._axes if ray.dimensions == (place,)]
             best = min(rays, key=lambda ray: ray.high_distance, default=None)
             if best is not None and best.high is not None:
                 changes.append((best.high_distance, self._change(best, place)))
-            elif place in self._no_matter or (rays and all(ray.is_hopeless for ray in rays)):
+            elif place not in changed and (place in self._no_matter or _are_hopeless(rays)):
                 no_matter.append(name)
             else:
                 not_known.append(name)
         changes.sort(key=lambda pair: pair[0])
+        smallest = tuple(change for _, change in changes)
         return Boundary(
-            True,
+            crashing,
+            passing,
+            distance,
+            gap,
+            smallest,
+            tuple(no_matter),
             self._around.episodes,
-            *self._pair(),
-            changes=tuple(change for _, change in changes),
-            no_matter=tuple(no_matter),
             not_known=tuple(not_known),
         )
 
@@ -127,9 +133,7 @@ class _Search:
         self._later = [ray for ray in self._axes if ray.dimensions[0] not in known]
         self._axes = [ray for ray in self._axes if ray.dimensions[0] in screening.alone]
         for row in screening.passing:
-            for ray in ray_towards(self._around, row):
-                ray.answers[len(ray.inputs) - 1] = False
-                self._others.append(ray)
+            self._add_passing(row)
         keep = int(_AFTER_AXES * self._around.budget)
         if (nearest := self._nearest) is not None:
             self._finish(nearest, keep)
@@ -153,16 +157,22 @@ class _Search:
             pass
 
     def _try_draws(self) -> None:
-        """Go towards the nearest random inputs."""
-        for other in self._around.draws(self._rng)[:_DRAWS]:
-            for ray in ray_towards(self._around, other):
-                ray.first = np.inf  # begins at the far end
-                self._others.append(ray)
-                while self._nearest is None and advance(self._around, [ray], 0):
-                    pass
-            if (nearest := self._nearest) is not None:
-                self._finish(nearest, 0)
-                return
+        """Go towards the nearest of some random inputs that passes."""
+        draws = self._around.draws(self._rng)
+        some = draws[
+            np.linspace(0, max(len(draws) - 1, 0), min(_DRAWS, len(draws), self._around.left), dtype=int)
+        ]
+        for row, crashes in zip(some, self._around.crashes(some), strict=True):
+            if crashes is False:
+                self._add_passing(row)
+        if (nearest := self._nearest) is not None:
+            self._finish(nearest, 0)
+
+    def _add_passing(self, row: NDArray[np.float64]) -> None:
+        """Remember the way to `row` (d,), which passes."""
+        for ray in ray_towards(self._around, row):
+            ray.answers[len(ray.inputs) - 1] = False
+            self._others.append(ray)
 
     def _try_between_axes(self) -> None:
         """Go straight through the plane that the smallest changes of single dimensions span.
@@ -207,3 +217,8 @@ class _Search:
 def _uncertainty(ray: Ray) -> float:
     """How much is open between the last crash and the first pass of a ray, as a ratio."""
     return float(ray.high_distance / max(ray.low_distance, ray.distances[0] / 2))
+
+
+def _are_hopeless(rays: list[Ray]) -> bool:
+    """True if nothing along a dimension passes, as far as anybody tries."""
+    return bool(rays) and all(ray.is_hopeless for ray in rays)

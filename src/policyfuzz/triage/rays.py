@@ -62,7 +62,8 @@ class Ray:
         if self.high is None:
             # a little, then as much as there is, then the middle: a crash at all three will hardly go away
             last = len(self.inputs) - 1
-            start = int(np.searchsorted(self.distances[:-1], self.first))
+            start = int(np.searchsorted(self.distances, self.first))
+            start = start if start < last else last // 2
             places = (start, last, (start + last) // 2)
             return next((place for place in places if place in untried), None)
         low = -1 if self.low is None else self.low

@@ -28,8 +28,12 @@ _FIRST_DRAWS = 6
 _GROWTH, _ROUND_DRAWS, _ROUNDS = 1.6, 90, 5
 #: Fresh draws of a check.
 _CHECK_DRAWS = 150
+#: One round and one check.
+_LEAST_EPISODES = len(_FIRST_WIDTHS) * _FIRST_DRAWS + _ROUND_DRAWS + _CHECK_DRAWS
 #: Findings that a coverage comes from at most.
 _MOST_OTHERS = 10_000
+#: Kinds of dimensions that take whole numbers only, and the error of their ends.
+_WHOLE, _ROUNDING = ("integer", "choice", "seed"), 1e-6
 #: Draws to try for each that is valid, before a box is given up.
 _TRIES = 50
 
@@ -66,6 +70,8 @@ def find_rule(
     if len(row) > MOST_DIMENSIONS:
         reason = f"rules are for up to {MOST_DIMENSIONS} dimensions, and the input has {len(row)}"
         return RuleSearch(None, 0, reason)
+    if budget < _LEAST_EPISODES:
+        return RuleSearch(None, 0, f"a rule takes {_LEAST_EPISODES} episodes at least, and may take {budget}")
     around = Neighbourhood(target, run, np.array(row, np.float64), seed, budget)
     try:
         return _Growth(around).search(others)
@@ -136,6 +142,11 @@ class _Growth:
             found = box
         return found
 
+    @property
+    def _is_whole(self) -> NDArray[np.bool_]:
+        """(d,) True where a dimension takes whole numbers only."""
+        return np.array([one.kind in _WHOLE for one in self.around.space.dimensions], np.bool_)
+
     def _clipped(self, low: float | NDArray[np.float64], high: float | NDArray[np.float64]) -> _Box:
         """The box from `low` to `high` relative to the finding, within the range and round whole numbers."""
         ends = [np.broadcast_to(end, self.centre.shape).astype(np.float64) for end in (low, high)]
@@ -145,10 +156,11 @@ class _Growth:
                 first, last = (-0.5, 0.5) if last - first >= 1 else (first, last)
             else:
                 first, last = max(first, -self.centre[place]), min(last, 1 - self.centre[place])
-            if dimension.kind in ("integer", "choice", "seed"):
+            if self._is_whole[place]:
                 count = dimension.high - dimension.low + 1
-                first = math.floor((self.centre[place] + first) * count) / count - self.centre[place]
-                last = math.ceil((self.centre[place] + last) * count) / count - self.centre[place]
+                first, last = ((self.centre[place] + end) * count for end in (first, last))
+                first = math.floor(first + _ROUNDING) / count - self.centre[place]
+                last = math.ceil(last - _ROUNDING) / count - self.centre[place]
                 if dimension.kind != "integer" and (last - first) * count > 1.5:
                     first, last = -self.centre[place], 1 - self.centre[place]  # one option, or any
             ends[0][place], ends[1][place] = first, last
@@ -162,7 +174,10 @@ class _Growth:
         kept: list[NDArray[np.float64]] = []
         for _ in range(_TRIES):
             points = self.rng.uniform(box.low, box.high, (count, len(self.centre)))
-            kept.append(points[self.around.allowed(self._inputs(points))])
+            inputs = self._inputs(points)
+            # whole numbers are where they are, so that a cut between two of them is one
+            points = np.where(self._is_whole, self.around.space.to_unit(inputs) - self.centre, points)
+            kept.append(points[self.around.allowed(inputs)])
             if sum(map(len, kept)) >= count:
                 return np.concatenate(kept)[:count]
         raise _TooFewInputs
@@ -223,21 +238,22 @@ class _Growth:
         self, box: _Box, draws: int, precision: float, interval: tuple[float, float], others: Inputs
     ) -> RuleSearch:
         dimensions = self.around.space.dimensions
-        low, high = [], []
+        low, high = list[float](), list[float]()
         for dimension, first, last in zip(
             dimensions, self.centre + box.low, self.centre + box.high, strict=True
         ):
-            if dimension.kind in ("integer", "choice", "seed"):
+            if dimension.kind in _WHOLE:
                 count = dimension.high - dimension.low + 1
-                low.append(dimension.low + round(first * count))
-                high.append(dimension.low + round(last * count) - 1)
+                low.append(float(dimension.low + round(first * count)))
+                high.append(float(dimension.low + round(last * count) - 1))
             else:  # of an angle without bringing it back into one turn
-                low.append(dimension.low + first * (dimension.high - dimension.low))
-                high.append(dimension.low + last * (dimension.high - dimension.low))
+                low.append(float(dimension.low + first * (dimension.high - dimension.low)))
+                high.append(float(dimension.low + last * (dimension.high - dimension.low)))
         covered = covers(low, high, others, self.around.space.dimensions)
         coverage = float(covered.mean()) if len(others) else math.nan
-        rule = Rule(tuple(low), tuple(high), precision, *interval, draws, coverage, len(others))
-        return RuleSearch(rule, self.around.episodes)
+        episodes = self.around.episodes
+        rule = Rule(tuple(low), tuple(high), precision, *interval, coverage, episodes, draws, len(others))
+        return RuleSearch(rule, episodes)
 
 
 def covers(
