@@ -275,7 +275,10 @@ def conditions(rule: Rule, dimensions: tuple[Dimension, ...]) -> list[str]:
     for dimension, low, high in zip(dimensions, rule.low, rule.high, strict=True):
         if high - low >= (dimension.high - dimension.low) * (1 - 1e-9):
             continue
-        values = dimension.describe(low) if low == high else f"{_short(low, high)} to {_short(high, low)}"
+        if dimension.kind in _WHOLE:
+            values = " to ".join(dict.fromkeys(dimension.describe(end) for end in (low, high)))
+        else:
+            values = " to ".join(_short(end, other) for end, other in ((low, high), (high, low)))
         words.append(f"{dimension.name} {values} {dimension.unit}".rstrip())
     return words
 
