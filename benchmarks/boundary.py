@@ -122,52 +122,64 @@ def _chosen(campaign: CampaignReader, count: int) -> list[Finding]:
     return [campaign.finding(int(number)) for number in chosen]
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The boundary of one finding, and that of a straight line; distances are NaN without a pair."""
+
+    is_true: bool  #: both sides and all changes are as said when they are run again
+    episodes: int
+    distance: float
+    gap: float
+    changes: int
+    no_matter: int
+    line_distance: float
+    line_episodes: int
+
+
 def _measure_pairs(name: str, target: Target, findings: Sequence[Finding], track: Track) -> Pairs:
     run = Runner(target)
-    rows = []
-    for finding in track(findings, f"{name}: boundaries"):
-        found = find_boundary(target, run, finding.input, finding.case_seed)
-        changed = np.repeat(finding.input[None], len(found.changes), axis=0)
-        for row, change in zip(changed, found.changes, strict=True):
-            row[target.inputs.names.index(change.dimension)] = change.value
-        is_true = False
-        if found.passing:
-            again = np.vstack([found.crashing, found.passing, changed])
-            crashed = run(again, np.full(len(again), finding.case_seed, np.uint64)).crashed.tolist()
-            is_true = crashed == [True] + [False] * (len(again) - 1)
-        line, line_episodes = _straight_line(target, run, finding)
-        rows.append(
-            (
-                bool(found.passing),
-                is_true,
-                found.episodes,
-                found.distance,
-                found.gap / found.distance if found.passing else np.nan,
-                len(found.changes),
-                len(found.no_matter),
-                line,
-                line_episodes,
-            )
-        )
-    table = np.array(rows, np.float64).reshape(len(rows), 9)
-    has, is_true, episodes, distance, gap, changes, no_matter, line, line_episodes = table.T
-    both = np.isfinite(distance) & np.isfinite(line)
+    pairs = [_pair(target, run, finding) for finding in track(findings, f"{name}: boundaries")]
+    distances, lines = (
+        np.array([getattr(one, what) for one in pairs], np.float64) for what in ("distance", "line_distance")
+    )
+    both = np.isfinite(distances) & np.isfinite(lines)
     return Pairs(
         name,
-        len(rows),
-        float(has.mean()),
-        float(is_true[has > 0].mean()),
-        float(np.median(episodes)),
-        float(np.nanmedian(distance)),
-        float(np.nanmedian(gap)),
+        len(pairs),
+        float(np.isfinite(distances).mean()),
+        float(np.mean([one.is_true for one in pairs if np.isfinite(one.distance)])),
+        float(np.median([one.episodes for one in pairs])),
+        float(np.nanmedian(distances)),
+        float(np.nanmedian([one.gap / one.distance for one in pairs])),
         len(target.inputs.dimensions),
-        float(changes.mean()),
-        float(no_matter.mean()),
-        float(np.isfinite(line).mean()),
-        float(np.median(line_episodes)),
-        float(np.nanmedian(line)),
-        float((distance[both] < line[both]).mean()),
-        float(np.median(distance[both] / line[both])),
+        float(np.mean([one.changes for one in pairs])),
+        float(np.mean([one.no_matter for one in pairs])),
+        float(np.isfinite(lines).mean()),
+        float(np.median([one.line_episodes for one in pairs])),
+        float(np.nanmedian(lines)),
+        float((distances[both] < lines[both]).mean()),
+        float(np.median(distances[both] / lines[both])),
+    )
+
+
+def _pair(target: Target, run: Runner, finding: Finding) -> _Pair:
+    found = find_boundary(target, run, finding.input, finding.case_seed)
+    changed = np.repeat(finding.input[None], len(found.changes), axis=0)
+    for row, change in zip(changed, found.changes, strict=True):
+        row[target.inputs.names.index(change.dimension)] = change.value
+    is_true = False
+    if found.passing:
+        again = np.vstack([found.crashing, found.passing, changed])
+        crashed = run(again, np.full(len(again), finding.case_seed, np.uint64)).crashed.tolist()
+        is_true = crashed == [True] + [False] * (len(again) - 1)
+    return _Pair(
+        is_true,
+        found.episodes,
+        found.distance,
+        found.gap,
+        len(found.changes),
+        len(found.no_matter),
+        *_straight_line(target, run, finding),
     )
 
 
@@ -244,7 +256,8 @@ def _further_precision(target: Target, run: Runner, finding: Finding, rule: Rule
             break
     rows = np.array(kept[:_FURTHER_DRAWS])
     seeds = rng.integers(0, SEED_END, len(rows), dtype=np.uint64)
-    return float(np.mean(around.crashes(rows, None if target.seed_is_situation else seeds)))
+    answers = around.crashes(rows, None if target.seed_is_situation else seeds)
+    return sum(crashes is True for crashes in answers) / len(answers)
 
 
 def _within(target: Target, rule: Rule, rng: np.random.Generator) -> NDArray[np.float64]:

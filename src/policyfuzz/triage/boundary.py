@@ -69,7 +69,7 @@ class _Search:
         names = self._around.space.names
         crashing, passing, distance, gap = self._pair()
         # what helps only together with others is not known by itself
-        changed = np.flatnonzero(self._around.row != passing) if passing else []
+        changed = set(np.flatnonzero(self._around.row != passing).tolist() if passing else ())
         changes, no_matter, not_known = [], [], []
         for place, name in enumerate(names):
             rays = [ray for ray in self._axes if ray.dimensions == (place,)]

@@ -24,8 +24,8 @@ _LEAST_PRECISION, _AIM = 0.8, 0.93
 #: Half-widths of the first boxes, as shares of the range, and draws from each.
 _FIRST_WIDTHS = 0.0001 * 2.0 ** np.arange(11)
 _FIRST_DRAWS = 6
-#: By how much a box grows in a round, draws of a round, and rounds.
-_GROWTH, _ROUND_DRAWS, _ROUNDS = 1.6, 90, 5
+#: By how much a side moves out in a round, if the last one cut it and if not; draws of a round, and rounds.
+_GROWTH_OF_CUT, _GROWTH, _ROUND_DRAWS, _ROUNDS = 1.25, 2.0, 90, 5
 #: Fresh draws of a check.
 _CHECK_DRAWS = 150
 #: One round and one check.
@@ -108,11 +108,15 @@ class _Growth:
         box = self._first_box()
         if box is None:
             return self._none(f"inputs within {_FIRST_WIDTHS[0]:.2%} of the range around it pass")
+        wider = box
         for _ in range(_ROUNDS):
             if self.around.left < _ROUND_DRAWS + _CHECK_DRAWS:
                 break
-            wider = self._grown(box)
-            self._learn(*self._drawn(wider, _ROUND_DRAWS))
+            wider = self._grown(box, wider)
+            try:
+                self._learn(*self._drawn(wider, _ROUND_DRAWS))
+            except _TooFewInputs:
+                break  # it has grown beyond what is valid
             box = self._peeled(wider, _AIM)
         reached = 0.0
         while self.around.left >= _CHECK_DRAWS:
@@ -166,8 +170,13 @@ class _Growth:
             ends[0][place], ends[1][place] = first, last
         return _Box(*ends)
 
-    def _grown(self, box: _Box) -> _Box:
-        return self._clipped(box.low * _GROWTH, box.high * _GROWTH)
+    def _grown(self, box: _Box, uncut: _Box) -> _Box:
+        """`box`, which was `uncut` before inputs that pass were cut off, with its sides farther out."""
+        factors = (
+            np.where(mine == before, _GROWTH, _GROWTH_OF_CUT)
+            for mine, before in ((box.low, uncut.low), (box.high, uncut.high))
+        )
+        return self._clipped(box.low * next(factors), box.high * next(factors))
 
     def _candidates(self, box: _Box, count: int) -> NDArray[np.float64]:
         """(count, d) points of `box` whose inputs may be tried."""
