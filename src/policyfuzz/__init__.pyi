@@ -2,6 +2,7 @@
 
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
+from policyfuzz.api.compare import compare as compare
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
 from policyfuzz.api.results import Records as Records
@@ -58,6 +59,7 @@ from policyfuzz.policies.loaded import Spaces as Spaces
 from policyfuzz.policies.python_calls import EachAlone as EachAlone
 from policyfuzz.policies.python_calls import FunctionPolicy as FunctionPolicy
 from policyfuzz.policies.uri import load_policy as load_policy
+from policyfuzz.report.comparison import Comparison as Comparison
 from policyfuzz.search.algorithm import SearchAlgorithm as SearchAlgorithm
 from policyfuzz.search.algorithm import Update as Update
 from policyfuzz.search.bandit import Bandit as Bandit
