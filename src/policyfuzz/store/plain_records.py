@@ -43,19 +43,30 @@ def _restored(kind: Any, value: Any) -> Any:
         return tuple(_restored(get_args(kind)[0], one) for one in _expect(list, value))
     if origin is dict:
         return {key: _restored(get_args(kind)[1], one) for key, one in _expect(dict, value).items()}
-    if dataclasses.is_dataclass(kind):
-        hints, given = _hints(kind), _expect(dict, value)
-        if unknown := given.keys() - hints.keys():
-            raise ValueError(f"{kind.__name__} has no {sorted(unknown)[0]!r:.50}")
-        try:
-            return kind(**{name: _restored(hints[name], one) for name, one in given.items()})
-        except TypeError as error:
-            raise ValueError(str(error)) from error
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _record(kind, _expect(dict, value))
     if kind is float:
-        if isinstance(value, str) and value in _NUMBERS:
-            return _NUMBERS[value]
-        return float(value if type(value) is int else _expect(float, value))
+        return _number(value)
     return _expect(type(None) if kind is None else kind, value)
+
+
+def _record(kind: type[Any], given: dict[str, Any]) -> Any:
+    hints = _hints(kind)
+    if unknown := given.keys() - hints.keys():
+        raise ValueError(f"{kind.__name__} has no {sorted(unknown)[0]!r:.50}")
+    try:
+        return kind(**{name: _restored(hints[name], one) for name, one in given.items()})
+    except TypeError as error:  # something is missing
+        raise ValueError(str(error)) from error
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str) and value in _NUMBERS:
+        return _NUMBERS[value]
+    try:
+        return float(value if type(value) is int else _expect(float, value))
+    except OverflowError as error:
+        raise ValueError(f"{value!r:.50} is too large") from error
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
