@@ -49,9 +49,12 @@ def test_a_policy_that_remembers_actions_is_told_what_was_done(encounters):
     def policy():
         made = target.policy()
         bank = made._bank
-        made._bank = lambda observations, previous: (
-            seen.append(previous.copy()) or bank(observations, previous)
-        )
+
+        def watched(observations, previous):
+            seen.append(previous.copy())
+            return bank(observations, previous)
+
+        made._bank = watched
         return made
 
     runner = Runner(replace(target, policy=policy))

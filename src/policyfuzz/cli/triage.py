@@ -70,8 +70,8 @@ def command(
     Exit code 1 if the campaign has findings that a reference survives, or that crash with other seeds.
     """
     from policyfuzz.cli.console import progress_bar
+    from policyfuzz.core.whole_file import whole_file
     from policyfuzz.report.ranking import ranked
-    from policyfuzz.report.whole_file import whole_file
     from policyfuzz.store.reader import CampaignReader
     from policyfuzz.store.second_looks import FILE_NAME, read_second_looks, second_looks_text
     from policyfuzz.triage.second_looks import look_again

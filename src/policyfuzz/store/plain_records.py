@@ -3,8 +3,9 @@
 import dataclasses
 import math
 import types
+from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
 
@@ -51,7 +52,7 @@ def _restored(kind: Any, value: Any) -> Any:
 
 
 def _record(kind: type[Any], given: dict[str, Any]) -> Any:
-    hints = _hints(kind)
+    hints = _hints(cast(Hashable, kind))
     if unknown := given.keys() - hints.keys():
         raise ValueError(f"{kind.__name__} has no {sorted(unknown)[0]!r:.50}")
     try:
@@ -85,5 +86,5 @@ def _expect(kind: type, value: Any) -> Any:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: Hashable) -> dict[str, Any]:
     return get_type_hints(kind)
