@@ -1,5 +1,6 @@
 import pytest
 
+import policyfuzz as pf
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.branches import Segment
 from policyfuzz.core.errors import UsageError
@@ -113,3 +114,25 @@ def test_modes_of_a_campaign_without_triage_are_asked_for(tmp_path, capsys):
     capsys.readouterr()
     assert exit_code(["show", str(tmp_path / "c"), "--modes"]) == 2
     assert "policyfuzz triage" in capsys.readouterr().err
+
+
+def test_modes_and_witnesses_from_python(campaign):
+    folder, first, second = campaign
+    result = pf.open_result(folder)
+    assert [mode.number for mode in result.modes] == [1, 2]
+    representative = result.modes[0].representative
+    assert representative.id == first
+    assert representative.witness.words == "all high from step 1 on"
+    assert representative.mode.number == 1
+    assert result.finding(second).witness is None
+    assert [one.id for one in result.modes[0].findings] == [first, second]
+    assert representative.replay().crashes
+    assert "near the centre" in repr(result.modes)
+    assert "<td>M1</td>" in result.modes._repr_html_()
+
+
+def test_modes_are_a_data_frame(campaign):
+    pytest.importorskip("pandas")
+    table = pf.open_result(campaign[0]).modes.to_pandas()
+    assert table.loc[1, "witnesses"] == 1
+    assert table.loc[2, "findings"] == 4
