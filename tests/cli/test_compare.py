@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -253,7 +254,7 @@ def known(file: Path) -> int:
 def test_python_compares_folders_results_and_policies_of_this_process(campaigns):
     from walls import Timid
 
-    options = {"pool": 200, "progress": False}
+    options: Any = {"pool": 200, "progress": False}
     by_uri = pf.compare(campaigns["bold"], policy="careful", trust=True, **options)
     assert by_uri.verdict == "better"
     assert len(by_uri.rows()) == by_uri.planned

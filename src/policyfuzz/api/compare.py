@@ -17,10 +17,10 @@ from policyfuzz.campaign.launch import OWN_POLICY, check_references, launch
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget, UsageError
 from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
 from policyfuzz.core.target import Target
+from policyfuzz.core.whole_file import whole_file
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
 from policyfuzz.report.comparison import Comparison, Pair, Searched
 from policyfuzz.report.ranking import ranked
-from policyfuzz.report.whole_file import whole_file
 from policyfuzz.store.comparisons import endings_text, read_endings
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import load_for
