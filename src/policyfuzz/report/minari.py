@@ -68,8 +68,9 @@ def write_minari(folder: Path, target: Target, episodes: Sequence[RecordedEpisod
         for number, one in enumerate(episodes)
     ]
     with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unfinished-") as unfinished:
+        around = folder.absolute().parent  # Minari joins a relative path with itself
+        around.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=around, prefix=".unfinished-") as unfinished:
             with _datasets_in(unfinished), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # that nobody is named as the author
                 minari.create_dataset_from_buffers(
