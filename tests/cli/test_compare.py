@@ -264,3 +264,12 @@ def test_python_compares_folders_results_and_policies_of_this_process(campaigns)
     assert live.pool.still_failing == 0
     both = pf.compare(campaigns["careful"], campaigns["bold"], trust=True, **options)
     assert both.is_worse
+
+
+def test_python_asks_for_the_environment_of_a_function():
+    result = pf.fuzz("gym:CartPole-v1", lambda _: 1, max_execs=100, progress=False, force=True)
+    options: Any = {"pool": 30, "progress": False}
+    with pytest.raises(pf.PolicyFuzzError, match="does not say how a function acts"):
+        pf.compare(result, policy=lambda _: 0, **options)
+    other = pf.as_target("gym:CartPole-v1", lambda _: 0)
+    assert pf.compare(result, policy=other, **options).pool.cases == 30

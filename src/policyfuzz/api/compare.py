@@ -16,14 +16,14 @@ from policyfuzz.campaign.events import Listener
 from policyfuzz.campaign.launch import OWN_POLICY, check_references, launch
 from policyfuzz.core.errors import CampaignError, UnhealthyTarget, UsageError
 from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import IN_MEMORY, Target
 from policyfuzz.core.whole_file import whole_file
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
 from policyfuzz.report.comparison import Comparison, Pair, Searched
 from policyfuzz.report.ranking import ranked
 from policyfuzz.store.comparisons import endings_text, read_endings
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.targets.registry import load_for
+from policyfuzz.targets.registry import ADAPTERS, load_for
 from policyfuzz.targets.trust import require_trust
 from policyfuzz.triage.compare import (
     FINDINGS_OF_A,
@@ -81,10 +81,13 @@ def compare(
 ) -> Comparison:
     """Say whether another policy fails less or more often than the one of the campaign `first`.
 
-    B is `policy` in the same target (a URI, a model, a function, or a whole `Target`), or the policy of the
-    campaign `second`. Both run the `top` worst distinct findings of each campaign, and `pool` random inputs,
-    by default as many as a campaign samples first; another `seed` draws others. `fuzz` names a folder for a
-    campaign against B with the settings and the number of episodes of `first`; it is resumed if it is there.
+    B is `policy` in the same target, or the policy of the campaign `second`. A `policy` is a URI, or a
+    `Target` that holds it, as `as_target` makes one of an environment and a model or function; where the
+    target is no environment, an object with `begin` and `act` will do.
+
+    Both run the `top` worst distinct findings of each campaign, and `pool` random inputs, by default as many
+    as a campaign samples first; another `seed` draws others. `fuzz` names a folder for a campaign against B
+    with the settings and the number of episodes of `first`; it is resumed if it is there.
 
     `out` is a file that keeps what has been run: the same call goes on from there. After `max_time` no
     further batch begins. `target` replaces the target that the campaigns name, `trust` allows their code.
@@ -289,6 +292,11 @@ def _with_policy(target: Target, policy: Any, trust: bool, choice: ExecutorChoic
         return policy
     if isinstance(policy, str):
         return load_for(choice, target.name, policy, trust, will_check=False)
+    if target.name.partition(":")[0] in (IN_MEMORY, *ADAPTERS):
+        raise UsageError(
+            f"{target.name} does not say how a {type(policy).__name__} acts in its environment",
+            "give policy=pf.as_target(ENVIRONMENT, policy, ...), with what the campaign was given",
+        )
     return as_target(target, policy, trust=trust)
 
 
