@@ -73,11 +73,15 @@ class SteeredPolicy:
     """
 
     def __init__(self, policy: Policy, branches: Branches, space: ActionSpace) -> None:
-        self._policy, self._branches, self._space = policy, branches, space
+        self._policy, self._all, self._space = policy, branches, space
+        self._branches, self._begun = branches[:0], 0
         self._step = 0
 
     def begin(self, count: int) -> None:
         self._policy.begin(count)
+        # a simulator that cannot hold all episodes at once gets some after the others
+        self._branches = self._all[self._begun : self._begun + count]
+        self._begun += count
         self._step = 0
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace
-from policyfuzz.core.branches import Branches
+from policyfuzz.core.branches import Branches, SteeredPolicy
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.inputs import InputSpace
@@ -123,23 +123,17 @@ class Runner:
 
         A simulator that raises gets each episode alone, so that one bad episode costs itself only.
         """
-        if branches is not None and self.target.actions is None:
-            raise UsageError(
-                f"the actions of {self.target.name} cannot be replaced by others",
-                "its target has no action space: give it actions=ActionSpace.box(low, high)",
-            )
+        policy = self.policy if branches is None else self._steered(branches)
         try:
             return rollout(
                 self.simulator,
-                self.policy,
+                policy,
                 self.target.oracle,
                 inputs,
                 seeds,
                 horizon=self.target.horizon,
                 decay=self.target.decay,
                 observer=observer,
-                branches=branches,
-                actions=self.target.actions,
             )
         except SimulatorRaised as raised:
             # its state after an exception is unknown
@@ -153,6 +147,14 @@ class Runner:
                 for row in rows
             ]
         )
+
+    def _steered(self, branches: Branches) -> Policy:
+        if self.target.actions is None:
+            raise UsageError(
+                f"the actions of {self.target.name} cannot be replaced by others",
+                "its target has no action space: give it actions=ActionSpace.box(low, high)",
+            )
+        return SteeredPolicy(self.policy, branches, self.target.actions)
 
     def _new_simulator(self) -> Simulator:
         with blamed_on(f"the simulator of target {self.target.name}"):
