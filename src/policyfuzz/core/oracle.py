@@ -85,7 +85,7 @@ class Composable:
 
     @property
     def accumulated_kinds(self) -> tuple[str, ...]:
-        """The kinds of crash that come from a sum or a count over the episode: no single step decides them."""
+        """The kinds of crash that come from a sum or a count over steps, so that no single step decides."""
         return ()
 
     def __or__(self: Oracle, other: Oracle) -> "AnyOf":
@@ -165,7 +165,7 @@ class AllOf(Composable):
 
 
 def accumulated_kinds(oracle: Oracle) -> tuple[str, ...]:
-    """The kinds of crash of `oracle` that come from a sum or a count; none for an oracle that does not say."""
+    """The kinds of crash of `oracle` that come from a sum or a count; none if it does not say so."""
     return tuple(getattr(oracle, "accumulated_kinds", ()))
 
 

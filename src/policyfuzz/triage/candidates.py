@@ -14,6 +14,8 @@ from policyfuzz.triage.trials import Branch
 _NOISE_PIECES = 8
 #: Noise of a small disturbance, as a share of the range of each number.
 SMALL_NOISE = 0.05
+#: Length of a window shortly before the crash, as a share of the steps until the crash.
+_LATE_WINDOW = 0.1
 #: The longest window with another action, as a share of the horizon.
 _LONGEST_WINDOW = 0.2
 
@@ -40,6 +42,14 @@ class Candidates:
         starts = sorted({1 + self.crash_step * part // 4 for part in (1, 2, 3)} - {1})
         later = [self.held(macro.numbers, start) for macro in self.macros for start in starts]
         return later[:most]
+
+    def late_windows(self, rng: np.random.Generator, count: int) -> list[Branch]:
+        """Different macros, each over a short window that begins in the last third before the crash."""
+        length = max(1, round(_LATE_WINDOW * self.crash_step))
+        starts = rng.integers(1 + 2 * self.crash_step // 3, self.crash_step, count, endpoint=True).tolist()
+        chosen = rng.permutation(len(self.space.macros)).tolist()
+        pairs = zip(starts, chosen, strict=False)
+        return [self.held(self.space.macros[one].numbers, start, start + length) for start, one in pairs]
 
     def window(self, rng: np.random.Generator) -> Branch:
         """A random macro over a random window before the crash; short windows are likelier."""

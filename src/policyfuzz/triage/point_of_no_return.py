@@ -58,7 +58,7 @@ class PointSearch:
         return (yield from self._bisect(disturbed))
 
     def _disturb(self) -> Search[Avoidance]:
-        """The avoidance, with how many small disturbances of the policy's actions it takes to avoid the crash."""
+        """The avoidance, with how many small disturbances of the policy's actions avoid the crash."""
         rng, count = rng_of(self.crash, self.settings, 2), self.settings.disturbances
         branches = [self._candidates.small_disturbance(rng) for _ in range(count)]
         results = yield [self._trial(branch) for branch in branches]
@@ -66,7 +66,7 @@ class PointSearch:
         return replace(self.avoidance, disturbances=count, survived=survived, point_episodes=count)
 
     def _bisect(self, known: Avoidance) -> Search[Avoidance]:
-        """`known`, with the last step at which a witness can branch off, by the smallest interval around it."""
+        """`known`, with the last step at which a witness can branch off."""
         branch, episodes = known.branch, known.point_episodes
         saves, fails = min(one.start for one in branch), max(self.crash.step, 1) + 1
         while fails - saves > 1:
@@ -91,7 +91,7 @@ class PointSearch:
     def _probe(
         self, steps: list[int], witness: Branch, left: int
     ) -> Search[tuple[dict[int, Branch] | None, int]]:
-        """By step, the branch that avoids the crash from there on, empty if none does; and the episodes spent.
+        """By step, the branch that avoids the crash from there on, empty if none does; and episodes spent.
 
         None if more than `left` episodes would be needed.
         """
@@ -149,7 +149,7 @@ class PointSearch:
 
 
 def _inner(saves: int, fails: int, cost: int, left: int) -> list[int]:
-    """Steps between `saves` and `fails` to look at next: two if the budget allows it, as that takes fewer rounds."""
+    """Steps between `saves` and `fails` to look at next: two, in fewer rounds, if the budget allows it."""
     gap = fails - saves
     rounds = math.ceil(math.log(gap, 3))
     if gap > 2 and 2 * cost * rounds <= left:

@@ -19,20 +19,22 @@ from policyfuzz.store.triage_records import DELAYS_ONLY, NONE_FOUND, WITNESS, Av
 from policyfuzz.triage.candidates import Candidates, CrossEntropy, amount_of_change, branch_words
 from policyfuzz.triage.trials import Branch, Result, Search, Trial
 
-#: How many nearby inputs are run for their returns: these many, then so many more while too few pass.
-_NEIGHBOURS = (2, 4, 6)
+#: Nearby inputs that are run for their returns: these many at first, and so many more while too few pass.
+_FIRST_NEIGHBOURS, _MORE_NEIGHBOURS, _MOST_NEIGHBOURS = 2, 1, 10
 #: This many returns of passing neighbours show how much returns vary.
 _ENOUGH_NEIGHBOURS = 3
 #: This share of what a crash costs is no difference between two returns.
 _SLIGHT = 0.01
+#: A branch that leaves the policy alone in all but this share of the steps goes on with the task as it did.
+_LITTLE_CHANGE = 0.1
 #: Draws of a neighbour that may be invalid before fewer are run.
 _DRAWS_PER_NEIGHBOUR = 8
 #: Episodes that are kept for checks while candidates are tried.
 _FOR_CHECKS = 8
 #: Candidates of a rung at most.
 _RUNG = 8
-#: Noise on the policy's actions in the first rung, and from there to the largest, as a share of the range.
-_FIRST_NOISE, _LARGEST_NOISE = 0.15, 0.5
+#: Noise on the policy's actions: what is tried first, and the range of what is tried later.
+_FIRST_NOISE, _LEAST_NOISE, _LARGEST_NOISE = 0.15, 0.01, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Neighbours:
     @property
     def is_known(self) -> bool:
         """True if there are enough, or no more will be run."""
-        return len(self.returns) >= _ENOUGH_NEIGHBOURS or self.tried >= sum(_NEIGHBOURS)
+        return len(self.returns) >= _ENOUGH_NEIGHBOURS or self.tried >= _MOST_NEIGHBOURS
 
     def accept(self, episode_return: float) -> bool:
         """True if an episode earns enough, or nobody knows how much that is."""
@@ -127,13 +129,16 @@ class WitnessSearch:
     def _rungs(self) -> Iterator[list[Branch]]:
         """Candidates in the order in which they are tried."""
         propose, rng = self._candidates, self._rng
-        macros = propose.macros
-        held = [propose.held(macro.numbers) for macro in macros[: 2 + _RUNG]]
-        yield [*held[:2], propose.window(rng), propose.noise(rng, _FIRST_NOISE)]
+        held = [propose.held(macro.numbers) for macro in propose.macros[: 2 + _RUNG]]
+        shares = np.geomspace(_LEAST_NOISE, _LARGEST_NOISE, _RUNG).tolist()
+        # among choices, noise is another choice at one step, and a short window does more
+        noise = [] if self._space.is_whole.all() else [propose.noise(rng, _FIRST_NOISE)]
+        yield [*held[:2], *propose.late_windows(rng, 2 - len(noise)), *noise]
+        yield [*propose.late_windows(rng, 3), propose.window(rng), propose.noise(rng, _FIRST_NOISE)]
         yield held[2:]
         yield propose.held_later(_RUNG)
         yield [propose.window(rng) for _ in range(_RUNG)]
-        yield [propose.noise(rng, share) for share in np.geomspace(0.01, _LARGEST_NOISE, _RUNG).tolist()]
+        yield [propose.noise(rng, share) for share in shares]
 
     def _try(self, rung: Sequence[Branch], scores: list[float] | None = None) -> Search[Avoidance | None]:
         """A witness among the candidates of `rung`, if there is one; adds how good each was to `scores`."""
@@ -153,12 +158,10 @@ class WitnessSearch:
         """The witness that `branch` is, if it passes the checks that are left."""
         long = None
         if self.neighbours.tried == 0:
-            (long,) = yield from self._ask([self._long(branch)], neighbours=_NEIGHBOURS[0])
-        while not self._accepts(result) and not self.neighbours.is_known and self._left() > 0:
-            yield from self._ask(
-                [], neighbours=_NEIGHBOURS[1 if self.neighbours.tried < _NEIGHBOURS[1] else 2]
-            )
-        if not self._accepts(result) or (long is None and self._left() <= 0):
+            (long,) = yield from self._ask([self._long(branch)], neighbours=_FIRST_NEIGHBOURS)
+        while not self._accepts(branch, result) and not self.neighbours.is_known and self._left() > 0:
+            yield from self._ask([], neighbours=_MORE_NEIGHBOURS)
+        if not self._accepts(branch, result) or (long is None and self._left() <= 0):
             return None
         if long is None:
             (long,) = yield from self._ask([self._long(branch)])
@@ -178,11 +181,12 @@ class WitnessSearch:
         others = [(replace(branch[0], stop=stop),) for stop in stops if stop > branch[0].start]
         return (yield from self._try(others))
 
-    def _accepts(self, result: Result) -> bool:
-        """True if the return is known to be high enough, or nobody will know."""
-        if not self.neighbours.returns and not self.neighbours.is_known:
-            return False
-        return self.neighbours.accept(result.episode_return)
+    def _accepts(self, branch: Branch, result: Result) -> bool:
+        """True if the return is high enough, or if nobody knows what is, for all that should be tried."""
+        if self.neighbours.returns or self.neighbours.is_known:
+            return self.neighbours.accept(result.episode_return)
+        change = amount_of_change(branch, self._space, self._horizon)
+        return change <= _LITTLE_CHANGE * max(1, self._crash.step)
 
     def _ask(self, trials: list[Trial], neighbours: int = 0) -> Search[list[Result]]:
         """Results of `trials`; runs some `neighbours` beside them."""
