@@ -1,7 +1,6 @@
 """Which crashes could have been avoided, how, and up to when: many findings at once."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import RunBranches, Target
@@ -40,5 +39,4 @@ def _avoidance(
 ) -> Search[Avoidance]:
     witness = WitnessSearch(crash, target, settings)
     found = yield from witness.run()
-    found = replace(found, episodes=witness.episodes)
-    return (yield from PointSearch(crash, target, settings, found, witness.neighbours, look).run())
+    return (yield from PointSearch(crash, target, settings, found, look).run())

@@ -19,7 +19,7 @@ from policyfuzz.core.target import Runner, Target
 from policyfuzz.store.triage_records import DECIDED, FRAGILE, NOT_KNOWN, NOT_MEANINGFUL, WITNESS, Avoidance
 from policyfuzz.triage.candidates import Candidates, action_name, branch_words
 from policyfuzz.triage.trials import Branch, Search, Trial
-from policyfuzz.triage.witness import Crash, Neighbours, WitnessSettings, rng_of
+from policyfuzz.triage.witness import Crash, WitnessSettings, rng_of
 
 #: Gives the actions (t, a) of the policy in the episode of an input (d,) and a case seed.
 PolicyActions = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
@@ -38,7 +38,6 @@ class PointSearch:
     target: Target
     settings: WitnessSettings
     avoidance: Avoidance
-    neighbours: Neighbours  #: of the crash, as the search for the witness left them
     look: PolicyActions | None = None  #: None: nobody can say what the policy did
 
     def run(self) -> Search[Avoidance]:
@@ -71,7 +70,7 @@ class PointSearch:
         saves, fails = min(one.start for one in branch), max(self.crash.step, 1) + 1
         while fails - saves > 1:
             left = self.settings.point_episodes - episodes
-            found, spent = yield from self._probe(_inner(saves, fails, self._cost, left), branch, left)
+            found, spent = yield from self.probe(_inner(saves, fails, self._cost, left), branch, left)
             episodes += spent
             if found is None:
                 return replace(known, point_episodes=episodes)
@@ -88,7 +87,7 @@ class PointSearch:
             blamed=self._blame(saves, words),
         )
 
-    def _probe(
+    def probe(
         self, steps: list[int], witness: Branch, left: int
     ) -> Search[tuple[dict[int, Branch] | None, int]]:
         """By step, the branch that avoids the crash from there on, empty if none does; and episodes spent.
@@ -104,7 +103,7 @@ class PointSearch:
             step: [
                 branch
                 for branch, one in [(branch, next(results)) for branch in tried[step]]
-                if one.survived and self.neighbours.accept(one.episode_return)
+                if one.survived and not one.episode_return < self.avoidance.usual_return
             ]
             for step in steps
         }
