@@ -76,6 +76,8 @@ def _measure(entry: Entry, episodes: int | None, most: int, folder: Path | None)
     crashes = [
         Crash(one.input, one.case_seed, one.crash_step, one.kind, one.episode_return) for one in findings
     ]
+    if not crashes:
+        return [Measurement(f"{entry.label}: findings", 0, "")]
     settings = WitnessSettings()
     runs = Runner(target), Runner(target.prolonged(settings.longer))
     found = dict(find_witnesses(target, crashes, *runs, settings, recorded_actions(target)))

@@ -31,9 +31,7 @@ def test_a_gym_target_has_witnesses(tmp_path):
     run, run_longer = Runner(target), Runner(target.prolonged(3))
     plain = run(row, seeds)
     assert plain.crashed.all()
-    crash = Crash(
-        row[0], 0, int(plain.verdicts.steps[0]), target.oracle.kinds[0], float(plain.returns[0])
-    )
+    crash = Crash(row[0], 0, int(plain.verdicts.steps[0]), target.oracle.kinds[0], float(plain.returns[0]))
     ((_, found),) = find_witnesses(target, [crash], run, run_longer)
     assert found.verdict == WITNESS
     branches = Branches.of([found.branch], 1)
