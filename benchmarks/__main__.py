@@ -36,6 +36,7 @@ MODULES = {
     "freshness": "benchmarks.freshness.command",
     "million": "benchmarks.million",
     "readers": "benchmarks.readers.command",
+    "modes": "benchmarks.modes.command",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -48,6 +49,7 @@ BENCHMARKS = SPEED | {
     "freshness": "are crashes fresher than other episodes, and does a search gain by freshness (minutes)",
     "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
+    "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
 }
 
 EPILOG = """\

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 #: Numbers of neighbours that are tried, the finest groups first.
-LEVELS = (12, 20, 30, 50)
+LEVELS = (12, 16, 20, 25, 30, 40, 50)
 #: Groups at most, and the least size of one.
 MOST_GROUPS, LEAST_SIZE = 20, 5
 #: Halves must agree this well, by the adjusted Rand index.
@@ -69,7 +69,7 @@ def group(points: Points, roots: Labels) -> Grouping:
             return Grouping(labels, is_stable=True, agreement=agreement, reason=reason)
         if count > 1:
             best, finer = max(best, agreement), max(finer, count)
-    reason = f"no stable modes: halves of the findings agree to {best:.2f} at most, {STABLE:g} are needed"
+    reason = f"no stable modes: halves of the findings agree to {best:.3f} at most, and {STABLE:g} is needed"
     return Grouping(one, is_stable=False, agreement=best, reason=reason)
 
 
@@ -105,7 +105,7 @@ def linked_groups(points: Points, roots: Labels, neighbours: int) -> Labels:
 
 
 def adjusted_rand(first: Labels, second: Labels) -> float:
-    """Agreement of two groupings (n,) of the same points: 1 if equal, about 0 if by chance (Hubert, Arabie)."""
+    """Agreement of two groupings (n,) of the same points: 1 if equal, about 0 by chance (Hubert, Arabie)."""
     _, one = np.unique(first, return_inverse=True)
     _, two = np.unique(second, return_inverse=True)
     table = np.zeros((one.max(initial=0) + 1, two.max(initial=0) + 1))
@@ -122,7 +122,9 @@ def adjusted_rand(first: Labels, second: Labels) -> float:
 
 def nearest(points: Points, others: Points) -> NDArray[np.int64]:
     """(n,) row of the nearest of `others` (m, q) to each of `points` (n, q); the first of equal ones."""
-    pieces = [cdist(points[start : start + 512], others).argmin(axis=1) for start in range(0, len(points), 512)]
+    pieces = [
+        cdist(points[start : start + 512], others).argmin(axis=1) for start in range(0, len(points), 512)
+    ]
     return np.concatenate([np.empty(0, np.int64), *pieces])
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.executions import Executions, concatenate
+from policyfuzz.core.executions import Executions
 from policyfuzz.search.behaviour import bounded
 
 #: Steps before the crash that are looked at.
@@ -54,7 +54,7 @@ class Descriptors:
     """How n crashes came about."""
 
     states: NDArray[np.float64]  #: (n, k, 3) state and rates at the crash, in units of passing episodes
-    #: (n, WINDOW, k) -1 where a state was below the band of passing episodes, 1 above, 0 within; the crash last
+    #: (n, WINDOW, k) -1 where a state was below the band of passing episodes, 1 above; the crash last
     sides: NDArray[np.int8]
 
     def __len__(self) -> int:
@@ -77,13 +77,8 @@ def describe(executions: Executions, band: PassingBand) -> Descriptors:
     return Descriptors(parts, sides)
 
 
-def joined(parts: list[Executions]) -> Executions | None:
-    """All of `parts`, None if there are none."""
-    return concatenate(parts) if parts else None
-
-
 def _parts(states: NDArray[np.float64], ends: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(n, k, 3) states (n, t, k) at `ends` (n,), and how fast they changed before; less far back at a start."""
+    """(n, k, 3) states (n, t, k) at `ends` (n,), and how fast they changed up to then."""
     rows = np.arange(len(ends))
     last = states[rows, ends]
     parts = [last]
