@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 #: Numbers of neighbours that are tried, the finest groups first.
-LEVELS = (12, 16, 20, 25, 30, 40, 50)
+LEVELS = (20, 25, 30, 40, 50)
 #: Groups at most, and the least size of one.
 MOST_GROUPS, LEAST_SIZE = 20, 5
 #: Halves must agree this well, by the adjusted Rand index.
@@ -151,30 +151,56 @@ def _weights(states: NDArray[np.float64], roots: Labels) -> NDArray[np.float64]:
 
 
 def _without_fragments(apart: NDArray[np.float64], labels: Labels, roots: Labels) -> Labels:
-    """`labels` where tiny groups, and those of one lineage that are near others, join the nearest group."""
+    """`labels` where groups that lineages alone make apart are joined, the smallest first.
+
+    That is tiny groups, groups of one lineage that is not much farther from others than lineages usually
+    are, and two groups that are no farther from each other than lineages are within both of them.
+    """
     is_cousin = roots[:, None] == roots
-    to_others = np.where(is_cousin, np.inf, apart).min(axis=1)  #: distance to the nearest of another lineage
-    while (count := int(labels.max()) + 1) > 1:
-        sizes = np.bincount(labels)
-        lineages = np.array([len(np.unique(roots[labels == one])) for one in range(count)])
-        shared = to_others[(lineages >= 2)[labels] & np.isfinite(to_others)]
-        known = shared if len(shared) else to_others[np.isfinite(to_others)]
-        usual = float(np.quantile(known, _USUAL)) if len(known) else 0.0
-        for small in np.lexsort((np.arange(count), sizes)).tolist():
-            is_tiny = sizes[small] < LEAST_SIZE
-            if not is_tiny and lineages[small] > 1:
-                continue
-            inside = np.flatnonzero(labels == small)
-            outside = np.flatnonzero(labels != small)
-            gaps = apart[np.ix_(inside, outside)]
-            if is_tiny or gaps.min() <= _LONE * usual:
-                joins = labels[outside[int(gaps.min(axis=0).argmin())]]
-                labels = np.where(labels == small, joins, labels)
-                labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-                break
-        else:
+    count = int(labels.max()) + 1
+    gaps = _gaps(apart, labels, count)
+    sizes = np.bincount(labels, minlength=count)
+    #: (n,) distance to the nearest of another lineage in the same group; infinite where there is none
+    within = np.where(is_cousin | (labels[:, None] != labels), np.inf, apart).min(axis=1)
+    spread = np.array([_usual(within[labels == one]) for one in range(count)])  #: infinite for one lineage
+    to_others = np.where(is_cousin, np.inf, apart).min(axis=1)
+    while np.count_nonzero(sizes) > 1:
+        usual = _usual(within) if np.isfinite(within).any() else _usual(to_others)
+        limits = np.minimum(spread[:, None], spread)
+        limits[np.isinf(spread)] = limits[:, np.isinf(spread)] = _LONE * usual
+        limits[sizes < LEAST_SIZE] = np.inf
+        nearest_one = gaps.argmin(axis=1)
+        joins = gaps[np.arange(count), nearest_one] <= limits[np.arange(count), nearest_one]
+        candidates = np.flatnonzero(joins & (sizes > 0))
+        if not len(candidates):
             break
-    return labels
+        small = int(candidates[np.lexsort((candidates, sizes[candidates]))[0]])
+        other = int(nearest_one[small])
+        labels = np.where(labels == small, other, labels)
+        gaps[other] = gaps[:, other] = np.minimum(gaps[other], gaps[small])
+        gaps[small] = gaps[:, small] = gaps[other, other] = np.inf
+        sizes[other], sizes[small] = sizes[other] + sizes[small], 0
+        inside = np.flatnonzero(labels == other)
+        block = np.ix_(inside, inside)
+        within[inside] = np.where(is_cousin[block], np.inf, apart[block]).min(axis=1)
+        spread[other], spread[small] = _usual(within[inside]), np.inf
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _gaps(apart: NDArray[np.float64], labels: Labels, count: int) -> NDArray[np.float64]:
+    """(count, count) the least distance between points of two groups; infinite for a group and itself."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(count))
+    rows = np.minimum.reduceat(apart[order], starts, axis=0)
+    gaps = np.asarray(np.minimum.reduceat(rows[:, order], starts, axis=1))
+    np.fill_diagonal(gaps, np.inf)
+    return gaps
+
+
+def _usual(distances: NDArray[np.float64]) -> float:
+    """What most of the finite `distances` do not exceed; infinite if there are none."""
+    finite = distances[np.isfinite(distances)]
+    return float(np.quantile(finite, _USUAL)) if len(finite) else np.inf
 
 
 def _agreement(points: Points, roots: Labels, labels: Labels, level: int) -> float:
