@@ -37,6 +37,7 @@ MODULES = {
     "million": "benchmarks.million",
     "readers": "benchmarks.readers.command",
     "witness": "benchmarks.witness",
+    "modes": "benchmarks.modes.command",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -50,6 +51,7 @@ BENCHMARKS = SPEED | {
     "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
     "witness": "witnesses of findings, whether they hold, and what they cost (an hour)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
+    "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
 }
 
 EPILOG = """\
