@@ -20,10 +20,11 @@ VERBS = {
     "check": "Look at a target before fuzzing it.",
     "fuzz": "Search for inputs that make the policy crash.",
     "status": "Say how a campaign is doing.",
-    "show": "List findings, or show one in full.",
-    "triage": "Run findings again with other policies and case seeds.",
+    "show": "Show failure modes and findings.",
+    "triage": "Group findings into failure modes, and explain them.",
     "compare": "Say whether another policy fails less or more often.",
     "replay": "Run a finding again and draw it.",
+    "minimize": "Say how far a finding is from safe.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
