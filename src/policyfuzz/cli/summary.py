@@ -157,6 +157,13 @@ def print_summary(
         console.print(
             f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity"
         )
+    if progress.findings:
+        trust = " --trust" if replay_lines(campaign, 1, "")[1:] else ""
+        console.print(
+            f"explain:     policyfuzz triage {shlex.quote(str(campaign.folder))}{trust}",
+            style="bold",
+            soft_wrap=True,
+        )
 
 
 def _of_all_starts(total: int, crashing: int) -> str:

@@ -59,7 +59,8 @@ def _states_that_leave(sides: NDArray[np.int8], names: Sequence[str]) -> list[st
             outside = (sides[:, :, state] == side).mean(axis=0) >= _MOST
             if outside[-1]:
                 since = WINDOW - 1 - int(np.flatnonzero(~outside).max(initial=-1))
-                found.append((-since, state, f"{name} {word} the usual", since))
+                bare = name.partition(" [")[0]  # without its unit
+                found.append((-since, state, f"{bare} {word} the usual", since))
     found.sort()
     return [f"{text} {_since(since)}" for _, _, text, since in found[:_NAMED]]
 

@@ -58,6 +58,7 @@ def find_modes(
     run: Run,
     *,
     seed: int,
+    samples: int = 0,
     state_names: Sequence[str] = (),
     settings: ModeSettings | None = None,
     report: Report | None = None,
@@ -65,7 +66,8 @@ def find_modes(
     """Group the confirmed ones of `findings`, in any order, by how they fail.
 
     `behaviours` are the stored descriptors by number of the finding (`behaviours_of`); `seed` is that of the
-    campaign, whose random numbers are not used again. All episodes go through `run`.
+    campaign, whose random numbers are not used again, and `samples` the number of its random draws: findings
+    without a parent are the crashes among them. All episodes go through `run`.
     """
     settings = settings or ModeSettings()
     confirmed = _sorted(one for one in findings if one.status == CONFIRMED)
@@ -87,7 +89,13 @@ def find_modes(
         _modes_of_kind(kind, chosen, described, confirmed, behaviours, target, drawn, band, state_names)
         for kind in sorted({one.kind for one in chosen})
     ]
-    modes = _ranked([mode for of_kind in found for mode in of_kind.modes], len(drawn.crashes))
+    if samples:  # findings that were drawn at random are random crashes, too
+        drawn_at_random = {one.id for one in confirmed if one.parent is None and one.origin is None}
+        found = [one.with_random_crashes(drawn_at_random) for one in found]
+    else:
+        drawn_at_random = set()
+    crashes = len(drawn.crashes) + len(drawn_at_random)
+    modes = _ranked([mode for of_kind in found for mode in of_kind.modes], crashes)
     progress.add_later(len(modes) * settings.neighbours)
     numbers = {one.id: one for one in chosen}
     modes = [
@@ -100,8 +108,8 @@ def find_modes(
         is_stable=all(one.grouping.is_stable for one in found),
         agreement=min((one.agreement for one in known), default=math.nan),
         findings=len(confirmed),
-        random_crashes=len(drawn.crashes),
-        random_draws=drawn.draws,
+        random_crashes=crashes,
+        random_draws=drawn.draws + samples,
         reason="; ".join(_reason(one, len(found)) for one in found if one.grouping.reason),
     )
 
@@ -148,6 +156,14 @@ class _OfKind:
     kind: str
     grouping: Grouping
     modes: list[Mode]
+
+    def with_random_crashes(self, numbers: set[int]) -> "_OfKind":
+        """The same, where members of these `numbers` count as random crashes."""
+        modes = [
+            replace(one, random_crashes=one.random_crashes + len(numbers.intersection(one.members)))
+            for one in self.modes
+        ]
+        return replace(self, modes=modes)
 
 
 @dataclass(slots=True)

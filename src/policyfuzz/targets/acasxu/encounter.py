@@ -50,11 +50,11 @@ class EncounterSimulator:
     signals: ClassVar[tuple[str, ...]] = ("range",)
     #: Of what the networks see: ranges and speeds come in their own scale, angles in turns.
     state_names: ClassVar[tuple[str, ...]] = (
-        "range [60,261 ft, from 19,791 ft]",
-        "bearing of the intruder, left positive [turns]",
+        "range [scaled]",
+        "bearing of the intruder [turns to the left]",
         "heading of the intruder relative to own [turns]",
-        "own speed [1,100 ft/s, from 650 ft/s]",
-        "intruder speed [1,200 ft/s, from 600 ft/s]",
+        "own speed [scaled]",
+        "intruder speed [scaled]",
     )
     capacity: ClassVar[int | None] = None
 
