@@ -55,7 +55,7 @@ def rollout(
     raise_pending_interrupt()
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
-        watch = observer if observer is None or part.start == 0 else _shifted(observer, part.start)
+        watch = observer if observer is None or part.start == 0 else shifted(observer, part.start)
         who = policy
         if branches is not None and actions is not None:
             who = SteeredPolicy(policy, branches[part], actions)
@@ -166,7 +166,7 @@ def _parts(count: int, capacity: int | None) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _shifted(observer: Observer, start: int) -> Observer:
+def shifted(observer: Observer, start: int) -> Observer:
     """`observer` of a part of the batch that begins at row `start`."""
     return lambda step, rows, actions, frame: observer(step, rows + start, actions, frame)
 
