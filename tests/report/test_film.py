@@ -12,7 +12,7 @@ from policyfuzz import CampaignReader, Runner, load_target
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.report import film as film_files
-from policyfuzz.report.film import new_film
+from policyfuzz.report.film import Marks, new_film
 
 SIZE = (60, 30)  # of the pictures of the target, caption included
 RED = np.array([208, 32, 32])
@@ -149,7 +149,8 @@ def test_caption_is_never_cut_off(width):
         crash_step=1000,
     )
     draw = ImageDraw.Draw(Image.new("RGB", (width, 40)))
-    title, said, font = film_files._texts(draw, width - 40, 1000, replay, has_crashed=True)  # type: ignore[arg-type]
+    marks = Marks(1000, 1000, last_chance=700)
+    title, said, font = film_files._texts(draw, width - 40, 1000, replay, marks)  # type: ignore[arg-type]
     assert draw.textlength(title, font) + draw.textlength(said, font) <= width - 40
     assert title in ("", "finding 1234", "gym:HalfCheetah-v5, finding 1234")
     assert said.endswith("step 1000 of 1000") or width < 160

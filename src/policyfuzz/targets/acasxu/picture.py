@@ -187,8 +187,9 @@ def _draw_tracks(
     if witness is not None:
         lines.append(Line2D([], [], color=_WITNESS, linewidth=9, alpha=0.6, label="witness"))
     if last_chance is not None and last_chance < len(own):
-        style = {"marker": "D", "color": _LAST_CHANCE, "markersize": 8, "linestyle": "none"}
-        lines += axes.plot(*own[last_chance], label="point of no return", **style)
+        lines += axes.plot(
+            *own[last_chance], "D", color=_LAST_CHANCE, markersize=8, label="point of no return"
+        )
     axes.legend(handles=lines, loc="best", fontsize="small")
 
 
