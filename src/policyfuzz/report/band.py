@@ -27,11 +27,13 @@ class Departures:
     steps: NDArray[
         np.int64
     ]  #: (q,) since when it is outside for good; NEVER if it is inside at the last step
-    depths: NDArray[np.float64]  #: (q,) how far it was outside at most, in widths of the band; 0: never left
+    depths: NDArray[
+        np.float64
+    ]  #: (q,) how far it was outside at most, in widths of the band; negative: inside
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """(q,) positions: who leaves for good, the first one first; then who was outside, farthest first."""
+        """(q,) positions: what leaves for good, the first first; then what came farthest out, or near it."""
         is_gone = self.steps != NEVER
         return np.lexsort((-self.depths, np.where(is_gone, self.steps, 0), ~is_gone))
 
@@ -75,9 +77,8 @@ class Band:
         # the first step after the last one inside, if there is any step left
         steps = time - np.cumprod(is_outside[::-1], axis=0).sum(axis=0)
         width = np.where(np.isfinite(high - low), high - low, 0.0).mean(axis=0) if time else np.zeros(0)
-        depths = np.where(is_outside, outside, 0.0).max(axis=0, initial=0.0)
-        scaled = depths / np.where(width > 0, width, 1.0)
-        return Departures(np.where(steps < time, steps, NEVER), scaled)
+        depths = outside.max(axis=0, initial=-np.inf) / np.where(width > 0, width, 1.0)
+        return Departures(np.where(steps < time, steps, NEVER), depths)
 
 
 def _ranked(ordered: NDArray[np.float64], counts: NDArray[np.int64], share: float) -> NDArray[np.float64]:

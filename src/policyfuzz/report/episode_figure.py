@@ -27,7 +27,7 @@ from policyfuzz.core.visible import visible_line
 from policyfuzz.report import panels
 from policyfuzz.report.film import Camera, Picture
 from policyfuzz.report.marks import BAND, CRASH, LAST_CHANCE, POLICY, WITNESS, witness_name
-from policyfuzz.report.panels import MOST_ACTIONS, MOST_NUMBERS, Panel
+from policyfuzz.report.panels import MOST_ACTIONS, MOST_PANELS, Panel
 from policyfuzz.report.passing import PassingEpisodes, passing_episodes
 from policyfuzz.report.whole_file import make_folder_of, whole_file
 from policyfuzz.store.triage_records import Avoidance
@@ -136,18 +136,19 @@ def _look_at(replay: Replay, avoidance: Avoidance | None, is_compared: bool) -> 
 
 def _panels(replay: Replay, seen: _Seen) -> list[Panel]:
     """The numbers to show: signals and states, then actions, then the reward."""
-    recordings = seen.policy, seen.witness, seen.others
-    table = panels.measured(seen.signal_names, seen.state_names, *recordings)
-    shown = table.panels(seen.last, MOST_NUMBERS)
-    space = replay.target.actions
+    recordings, space = (seen.policy, seen.witness, seen.others), replay.target.actions
+    actions = []
     if space is not None:
         for panel in panels.acted(space, *recordings).panels(seen.last, MOST_ACTIONS):
             name = panel.name if panel.name.startswith("action") else f"action: {panel.name}"
             choices = panels.choices_of(space, panel.name)
-            if choices:  # there is nothing between them
-                panel = replace(panel, low=None, high=None, left_at=None)
-            shown.append(replace(panel, name=name, is_held=True, choices=choices))
-    return shown + [replace(one, left_at=None) for one in panels.earned(*recordings).panels(seen.last, 1)]
+            if choices:  # there is nothing between them, so no band either
+                panel = Panel(name, panel.policy, panel.witness)
+            actions.append(replace(panel, name=name, is_held=True, choices=choices))
+    table = panels.measured(seen.signal_names, seen.state_names, *recordings, seen.last)
+    others = seen.witness.rewards[0] if seen.witness is not None else None
+    reward = Panel("reward", seen.policy.rewards[0], others)
+    return [*table.panels(seen.last, MOST_PANELS - len(actions) - 1), *actions, reward]
 
 
 def _draw_panels(part: SubFigure, shown: Sequence[Panel], seen: _Seen, replay: Replay) -> None:
@@ -259,10 +260,12 @@ def _draw_stills(
     """The stills of policy and witness, one below the other."""
     grid = part.subplots(len(rows), len(_STILLS), squeeze=False)
     for axes in grid.ravel():
-        axes.set_axis_off()
+        axes.set(xticks=(), yticks=())
+        axes.spines[:].set_visible(False)
     for line, (name, colour, pictures) in zip(grid, rows, strict=True):
         for axes, (step, picture) in zip(line, sorted(pictures.items()), strict=False):
             axes.imshow(picture)
+            axes.spines[:].set(visible=True, color="0.8")
             is_crash = step == crash_step and colour == POLICY
             said = f"step {step}" if len(rows) == 1 else f"{name}, step {step}"
             axes.set_title(_short(said), fontsize="small", color=CRASH if is_crash else "black")

@@ -10,8 +10,8 @@ from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.recording import Recordings
 from policyfuzz.report.band import NEVER, Band
 
-#: Signals and states, and numbers of an action, that are shown at most.
-MOST_NUMBERS, MOST_ACTIONS = 6, 2
+#: Panels in all, and numbers of an action among them, at most; the last panel is the reward.
+MOST_PANELS, MOST_ACTIONS = 9, 2
 #: More choices than this are not named at an axis.
 _MOST_CHOICES = 7
 #: Two columns that are correlated more than this are the same in other units.
@@ -80,8 +80,9 @@ def measured(
     policy: Recordings,
     witness: Recordings | None,
     passing: Recordings | None,
+    last: int,
 ) -> Table:
-    """Signals and states, without those that never change and those that say the same as another."""
+    """Signals and states, without those that do not change up to step `last`, or say the same as another."""
     count = max(part.states.shape[2] for part in (policy, witness, passing) if part is not None)
     named = tuple(state_names) if len(state_names) == count else tuple(f"state {n}" for n in range(count))
     table = Table(
@@ -90,7 +91,7 @@ def measured(
         None if witness is None else _columns(witness, count)[0],
         None if passing is None else _columns(passing, count),
     )
-    return table[_different(table)]
+    return table[_different(table, last)]
 
 
 def acted(
@@ -104,16 +105,6 @@ def acted(
         policy.actions[0],
         None if witness is None else witness.actions[0],
         None if passing is None else passing.actions,
-    )
-
-
-def earned(policy: Recordings, witness: Recordings | None, passing: Recordings | None) -> Table:
-    """The reward."""
-    return Table(
-        ("reward",),
-        policy.rewards[0, :, None],
-        None if witness is None else witness.rewards[0, :, None],
-        None if passing is None else passing.rewards[:, :, None],
     )
 
 
@@ -134,13 +125,17 @@ def _columns(recordings: Recordings, count: int) -> NDArray[np.float64]:
     return np.concatenate([recordings.signals, states, missing], axis=2)
 
 
-def _different(table: Table) -> list[int]:
+def _different(table: Table, last: int) -> list[int]:
     """Columns that change within some episode and are not another column in other units.
 
+    A change at the very end does not count: flags that say that an episode is over tell nothing about why.
     Of two that are the same the first stays, or the one whose name gives a unit.
     """
-    episodes = [table.policy, *(table.passing if table.passing is not None else ())]
-    moves = np.any([_moves(one) for one in episodes], axis=0)
+    policy = table.policy[: last + 1]
+    episodes = [policy, *(table.passing if table.passing is not None else ())]
+    moves = np.any([_moves(_without_end(one)) for one in episodes], axis=0)
+    if not moves.any():
+        moves = _moves(policy)
     rows = np.concatenate(episodes)
     known = rows[np.isfinite(rows[:, moves]).all(axis=1)] if moves.any() else rows[:0]
     scaled = known - known.mean(axis=0) if len(known) else known
@@ -156,6 +151,12 @@ def _different(table: Table) -> list[int]:
         elif "[" in table.names[column] and "[" not in table.names[kept[alike[0]]]:
             kept[alike[0]] = column
     return kept
+
+
+def _without_end(episode: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All of an episode (t, q) before its last step."""
+    running = np.flatnonzero(np.isfinite(episode).any(axis=1))
+    return episode[: running[-1]] if len(running) else episode
 
 
 def _moves(episode: NDArray[np.float64]) -> NDArray[np.bool_]:
