@@ -81,7 +81,7 @@ def episode_figure(replay: Replay, avoidance: Avoidance | None = None, is_compar
     heights = [_STILLS_HEIGHT * len(stills)] if stills else []
     heights.append(_ROW_HEIGHT * -(-len(shown) // _COLUMNS))
     figure = Figure(figsize=(_WIDTH, sum(heights) + _MARGIN_HEIGHT), layout="constrained")
-    figure.suptitle(_title(replay, seen, avoidance), fontsize="medium")
+    figure.suptitle(_title(replay, seen, shown, avoidance), fontsize="medium")
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     if stills:
         _draw_stills(parts[0], stills, replay.crash_step)
@@ -221,7 +221,7 @@ def _legend(seen: _Seen, shown: Sequence[Panel], crash_step: int | None) -> list
     return handles
 
 
-def _title(replay: Replay, seen: _Seen, avoidance: Avoidance | None) -> str:
+def _title(replay: Replay, seen: _Seen, shown: Sequence[Panel], avoidance: Avoidance | None) -> str:
     verdict = f"{replay.kind} at step {replay.crash_step}" if replay.crashes else "no crash"
     error = seen.policy.executions.errors.get(0)
     if error is not None:
@@ -229,6 +229,8 @@ def _title(replay: Replay, seen: _Seen, avoidance: Avoidance | None) -> str:
     lines = [f"{replay.target.name}, finding {replay.finding.id}: {verdict}"]
     if avoidance is not None and seen.witness is not None and avoidance.words:
         lines.append(f"{seen.witness_name}: {avoidance.words}")
+    if replay.crashes and seen.passing is not None and all(panel.left_at is None for panel in shown):
+        lines.append("no number is outside of the band of passing episodes at the crash")
     return "\n".join(part for line in lines for part in textwrap.wrap(_plain(line), _TITLE_WIDTH))
 
 
