@@ -15,7 +15,7 @@ class Drifting:
 
     signals = ("gap",)
     capacity = None
-    state_names = ("wobble", "speed [m/s]", "colour", "gap [m]", "speed [km/h]")
+    state_names: tuple[str, ...] = ("wobble", "speed [m/s]", "colour", "gap [m]", "speed [km/h]")
 
     def reset(self, inputs, seeds):
         self.inputs, self.step_number = inputs, np.zeros(len(inputs))
@@ -41,10 +41,6 @@ class Drifting:
         picture = np.full((20, 30, 3), 200, np.uint8)
         picture[10, min(int(self.speed[row]), 29)] = 0
         return picture
-
-
-class Blind(Drifting):
-    render = None
 
 
 class Rest:

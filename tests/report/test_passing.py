@@ -40,7 +40,7 @@ def test_fewer_are_run_the_longer_they_take():
     passing_episodes(Counting(drifting.target()), CRASHING, 7, FAST)
     assert set(batches) == {48}
     batches.clear()
-    passing_episodes(Counting(drifting.target()), CRASHING, 7, 0.5)
+    passing_episodes(Counting(drifting.target()), CRASHING, 7, 0.8)
     assert set(batches) == {10}
 
 

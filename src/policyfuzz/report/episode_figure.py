@@ -42,8 +42,8 @@ _COLUMNS, _DOTS_PER_INCH = 3, 120
 _STILLS = (0.0, 0.5, 0.85, 1.0)
 #: A machine that runs this many programs on each of its cores makes all of them wait.
 _BUSY = 10
-#: A witness is shown for at most so many times the length of the policy's episode.
-_LONGEST_WITNESS = 2
+#: What comes after the crash is shown for as long as what comes before it, or this many steps.
+_STEPS_AFTER = 20
 
 
 # matplotlib reads a matplotlibrc in the current folder, which may be a stranger's, and TeX is a program
@@ -81,7 +81,7 @@ def episode_figure(replay: Replay, avoidance: Avoidance | None = None, is_compar
     heights = [_STILLS_HEIGHT * len(stills)] if stills else []
     heights.append(_ROW_HEIGHT * -(-len(shown) // _COLUMNS))
     figure = Figure(figsize=(_WIDTH, sum(heights) + _MARGIN_HEIGHT), layout="constrained")
-    figure.suptitle(_title(replay, seen, shown, avoidance), fontsize="medium")
+    figure.suptitle(_title(replay, seen, shown, avoidance, is_compared), fontsize="medium")
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     if stills:
         _draw_stills(parts[0], stills, replay.crash_step)
@@ -157,17 +157,16 @@ def _draw_panels(part: SubFigure, shown: Sequence[Panel], seen: _Seen, replay: R
     grid = part.subplots(rows, _COLUMNS, squeeze=False, sharex=True)
     for axes in grid.ravel()[len(shown) :]:
         axes.remove()
-    end = max(replay.steps, 1)
-    if seen.witness is not None:
-        end = max(end, min(_LONGEST_WITNESS * end, int(seen.witness.executions.lengths[0]) - 1))
+    lengths = [one.executions.lengths[0] for one in (seen.policy, seen.witness) if one is not None]
+    end = max(1, min(int(max(lengths)) - 1, seen.last + max(seen.last, _STEPS_AFTER)))
     for number, (axes, panel) in enumerate(zip(grid.ravel(), shown, strict=False)):
         _draw_panel(axes, panel, end)
         for step, colour, style in ((replay.crash_step, CRASH, "--"), (seen.last_chance, LAST_CHANCE, ":")):
             if step is not None:
                 axes.axvline(step, color=colour, linestyle=style, linewidth=1.2)
         if number >= len(shown) - _COLUMNS:
-            axes.set_xlabel("step", fontsize="x-small")
             axes.tick_params(labelbottom=True)
+    part.supxlabel("step", fontsize="small")
 
 
 def _draw_panel(axes: Axes, panel: Panel, end: int) -> None:
@@ -221,7 +220,9 @@ def _legend(seen: _Seen, shown: Sequence[Panel], crash_step: int | None) -> list
     return handles
 
 
-def _title(replay: Replay, seen: _Seen, shown: Sequence[Panel], avoidance: Avoidance | None) -> str:
+def _title(
+    replay: Replay, seen: _Seen, shown: Sequence[Panel], avoidance: Avoidance | None, is_compared: bool
+) -> str:
     verdict = f"{replay.kind} at step {replay.crash_step}" if replay.crashes else "no crash"
     error = seen.policy.executions.errors.get(0)
     if error is not None:
@@ -229,7 +230,13 @@ def _title(replay: Replay, seen: _Seen, shown: Sequence[Panel], avoidance: Avoid
     lines = [f"{replay.target.name}, finding {replay.finding.id}: {verdict}"]
     if avoidance is not None and seen.witness is not None and avoidance.words:
         lines.append(f"{seen.witness_name}: {avoidance.words}")
-    if replay.crashes and seen.passing is not None and all(panel.left_at is None for panel in shown):
+    if seen.passing is None:
+        lines.append(
+            "no band: too few episodes pass, or they take too long"
+            if is_compared
+            else "no band: episodes of this target have hung or killed their process, so no others were run"
+        )
+    elif replay.crashes and all(panel.left_at is None for panel in shown):
         lines.append("no number is outside of the band of passing episodes at the crash")
     return "\n".join(part for line in lines for part in textwrap.wrap(_plain(line), _TITLE_WIDTH))
 
@@ -238,7 +245,7 @@ def _stills(replay: Replay, seen: _Seen) -> list[tuple[str, str, dict[int, Pictu
     """Name, colour and pictures by step of the policy, and of the witness if there is one."""
     rows = [("policy", POLICY, _shoot(replay, seen.last, ()))]
     if seen.branch:
-        rows.append((seen.witness_name, WITNESS, _shoot(replay, seen.last, seen.branch)))
+        rows.append((seen.witness_name.partition(",")[0], WITNESS, _shoot(replay, seen.last, seen.branch)))
     return [row for row in rows if row[2]]
 
 

@@ -77,12 +77,14 @@ def _film_both(replay: Replay, path: Path, avoidance: Avoidance) -> None:
     if avoidance.words:
         said = f"{said}: {avoidance.words}"
     marks = Marks(max(len(policy), len(witness)) - 1, replay.crash_step, avoidance.last_chance)
+    is_crash = witness.executions.crashed[0]
+    of_witness = Marks(marks.steps, int(witness.executions.verdicts.steps[0]) if is_crash else None)
     rate = replay.target.film_steps_per_second
     stops = {replay.crash_step, marks.steps, avoidance.last_chance}
     with new_film(path, rate) as film:
         for step in range(marks.steps + 1):
-            pictures = policy.at(step), witness.at(step)
-            both = side_by_side(*pictures, said, has_crashed=marks.has_crashed(step))
+            crashed = marks.has_crashed(step), of_witness.has_crashed(step)
+            both = side_by_side((policy.at(step), witness.at(step)), ("policy", said), crashed)
             picture = caption(both, step, replay, marks, is_framed=False)
             with writing(path):
                 for _ in range(1 + round(_PAUSE_SECONDS * rate) * (step in stops)):
@@ -141,20 +143,23 @@ class _Reel:
         return Image.frombytes("RGB", self.size, data)
 
 
-def side_by_side(policy: Image.Image, witness: Image.Image, said: str, has_crashed: bool) -> Picture:
-    """Both pictures in one, each under its name; a red frame round the policy's once it `has_crashed`."""
-    width = policy.width + _GAP + witness.width
-    sheet = Image.new("RGB", (width, _HEADER + max(policy.height, witness.height)), _PAPER)
+def side_by_side(
+    pictures: tuple[Image.Image, Image.Image], names: tuple[str, str], crashed: tuple[bool, bool]
+) -> Picture:
+    """The pictures of policy and witness in one, each under its name, in a red frame if it has `crashed`."""
+    height, left = max(picture.height for picture in pictures), 0
+    sheet = Image.new("RGB", (sum(one.width for one in pictures) + _GAP, _HEADER + height), _PAPER)
     draw = ImageDraw.Draw(sheet)
-    places = (0, policy, "policy", POLICY), (policy.width + _GAP, witness, said, WITNESS)
-    for left, picture, name, colour in places:
+    for picture, name, colour, has_crashed in zip(pictures, names, (POLICY, WITNESS), crashed, strict=True):
+        right = left + picture.width - 1
         sheet.paste(picture, (left, _HEADER))
-        draw.rectangle((left, _HEADER - 4, left + picture.width - 1, _HEADER - 1), fill=colour)
-        name, font = _fitting(draw, visible_line(name), picture.width - 12)
-        draw.text((left + 6, (_HEADER - 4) / 2), name, _INK, font, anchor="lm")
-    if has_crashed:
-        corner = policy.width - 1, _HEADER + policy.height - 1
-        draw.rectangle((0, _HEADER, *corner), outline=_RED, width=_FRAME)
+        draw.rectangle((left, _HEADER - 4, right, _HEADER - 1), fill=colour)
+        text, font = _fitting(draw, visible_line(name), picture.width - 12)
+        draw.text((left + 6, (_HEADER - 4) / 2), text, _INK, font, anchor="lm")
+        if has_crashed:
+            bottom = _HEADER + picture.height - 1
+            draw.rectangle((left, _HEADER, right, bottom), outline=_RED, width=_FRAME)
+        left = right + 1 + _GAP
     return np.asarray(sheet)
 
 

@@ -8,9 +8,12 @@ POLICY, WITNESS, BAND, CRASH, LAST_CHANCE = "#0072B2", "#E69F00", "#D6D6D6", "#C
 
 
 def witness_name(avoidance: Avoidance, outcome: Executions) -> str:
-    """What to call the episode that departs from the policy and ended in `outcome` within the horizon."""
+    """What to call the episode that departs from the policy and ended in `outcome` within the horizon.
+
+    Up to the first comma, it is a name that is short enough for a still.
+    """
     if outcome.errors:
         return "another way, which could not be run"
     if outcome.crashed[0]:
         return f"another way, which crashes at step {int(outcome.verdicts.steps[0])}"
-    return "delay: crashes after the horizon" if avoidance.verdict == DELAYS_ONLY else "witness"
+    return "delay, which crashes after the horizon" if avoidance.verdict == DELAYS_ONLY else "witness"

@@ -17,7 +17,7 @@ _TRIED = 48
 #: Fewer passing episodes than this make no band.
 _LEAST = 6
 #: Seconds that those of one kind may take: whoever replays a finding waits for it.
-_SECONDS = 5.0
+_SECONDS = 8.0
 #: How often the target's small noise is added to the input of the finding: near, and not so near.
 _NEAR = (1, 8)
 
