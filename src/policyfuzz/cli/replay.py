@@ -88,7 +88,7 @@ def command(
         try:
             if not no_picture:
                 with user_prints_to_stderr():
-                    _show(result, folder, name, png, film, written, status.update)
+                    _show(result, campaign, name, png, film, written, status.update)
         finally:  # the verdict is printed even if drawing fails
             status.stop()
             with verdict_stands():
@@ -154,27 +154,28 @@ def _print(result: "Replay", policy: str | None, written: dict[str, Path]) -> No
 
 def _show(
     result: "Replay",
-    folder: Path,
+    campaign: "CampaignReader",
     name: str,
     png: Path | None,
     film: Path | None,
     written: dict[str, Path],
     say: Callable[[str], None],
 ) -> None:
-    """Draw and film as `name` in the campaign `folder`; adds the files to `written`, by what they are."""
+    """Draw and film as `name` in the folder of `campaign`; adds the files to `written`, by what they are."""
     # it would complain to a user without a home, and works without one
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import best_format, can_film, film_replay
     from policyfuzz.store.database import picture_file
+    from policyfuzz.triage.replay import is_safe_to_run
 
     say("drawing")
-    picture = png or picture_file(folder, f"{name}.png")
-    draw_replay(result, picture)
+    picture = png or picture_file(campaign.folder, f"{name}.png")
+    draw_replay(result, picture, is_compared=is_safe_to_run(campaign))
     written["picture"] = picture
     if can_film(result.target):
         say("filming")
-        path = film or picture_file(folder, f"{name}{best_format()}")
+        path = film or picture_file(campaign.folder, f"{name}{best_format()}")
         try:
             film_replay(result, path)
             written["film"] = path
