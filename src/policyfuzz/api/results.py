@@ -145,27 +145,28 @@ class Replayed(Replay):
 
     folder: Path  #: where pictures and films go by default
     is_safe: bool = True  #: no episode has hung or killed its process, so others can be run to compare with
+    avoidance: Avoidance | None = None  #: what triage knows of how the crash can be avoided
 
     @staticmethod
     def of(outcome: Replay, campaign: CampaignReader) -> "Replayed":
         """`outcome` of a finding of `campaign`."""
         parts: dict[str, Any] = {part.name: getattr(outcome, part.name) for part in fields(outcome)}
-        return Replayed(**parts, folder=campaign.folder, is_safe=is_safe_to_run(campaign))
+        known = triage_of(campaign).of(outcome.finding.id).avoidance
+        is_safe = is_safe_to_run(campaign)
+        return Replayed(**parts, folder=campaign.folder, is_safe=is_safe, avoidance=known)
 
-    def picture(
-        self, path: str | os.PathLike[str] | None = None, avoidance: Avoidance | None = None
-    ) -> Shown:
-        """Draw the episode into the PNG file `path`, with the witness that `avoidance` knows."""
+    def picture(self, path: str | os.PathLike[str] | None = None) -> Shown:
+        """Draw the episode into the PNG file `path`, with its witness if triage has found one."""
         from policyfuzz.report.episode_figure import draw_replay
 
         file = self._file(path, ".png")
         if file.suffix.lower() != ".png":
             raise UsageError(f"cannot draw into {file.name!r}", "name a file that ends in .png")
-        draw_replay(self, file, avoidance, is_compared=self.is_safe)
+        draw_replay(self, file, self.avoidance, is_compared=self.is_safe)
         return Shown(file)
 
-    def film(self, path: str | os.PathLike[str] | None = None, avoidance: Avoidance | None = None) -> Shown:
-        """Film the episode into `path`, an .mp4 or .gif file, beside it the witness of `avoidance`."""
+    def film(self, path: str | os.PathLike[str] | None = None) -> Shown:
+        """Film the episode into `path`, an .mp4 or .gif file, beside its witness if triage has found one."""
         from policyfuzz.report.film import best_format, can_film, film_replay
 
         if not can_film(self.target):
@@ -174,7 +175,7 @@ class Replayed(Replay):
                 "its simulator has no render(row); of an environment, make it with render_mode='rgb_array'",
             )
         file = self._file(path, best_format())
-        film_replay(self, file, avoidance)
+        film_replay(self, file, self.avoidance)
         return Shown(file)
 
     def recording(self) -> Recording:
