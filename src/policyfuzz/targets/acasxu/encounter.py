@@ -52,7 +52,7 @@ class EncounterSimulator:
     state_names: ClassVar[tuple[str, ...]] = (
         "range [scaled]",
         "bearing of the intruder [turns to the left]",
-        "heading of the intruder relative to own [turns]",
+        "relative heading of the intruder [turns]",
         "own speed [scaled]",
         "intruder speed [scaled]",
     )
