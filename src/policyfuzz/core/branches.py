@@ -27,7 +27,7 @@ class Segment:
     start: int  #: the first step with it, from 1
     stop: int  #: the step after the last
     numbers: tuple[float, ...]  #: (a,) NaN where the policy's own number stays
-    is_added: bool = False  #: the numbers are added to the policy's own, within the bounds
+    is_added: bool = False  #: the numbers are added to the policy's own, as `ActionSpace.added` does
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ class SteeredPolicy:
             here = np.flatnonzero(is_active[:, place])
             given = branches.numbers[rows[here], place]
             is_added = branches.is_added[rows[here], place][:, None]
-            chosen = self._space.allowed(given + np.where(is_added, numbers[here], 0.0))
+            more = self._space.added(numbers[here], given)
+            chosen = np.where(is_added, more, self._space.allowed(given))
             numbers[here] = np.where(np.isnan(given), numbers[here], chosen)
         actions = own.copy()
         changed = is_active.any(axis=1)
