@@ -23,6 +23,7 @@ VERBS = {
     "show": "List findings, or show one in full.",
     "triage": "Run findings again with other policies and case seeds.",
     "replay": "Run a finding again and draw it.",
+    "inconsistent": "Replace some decisions of the policy and count crashes.",
     "export": "Write findings, seeds or history to a file.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
