@@ -166,7 +166,7 @@ def _normal_episodes(
         if found < episodes and draws >= max(_LEAST_DRAWS, _MOST_DRAWS * episodes):
             raise UsageError(
                 f"only {found:,} of {draws:,} random episodes do not crash, expected {episodes:,}",
-                "ask for fewer --episodes; or is it the right policy? policyfuzz check says how often it fails",
+                "ask for fewer; or is it the right policy? policyfuzz check says how often it fails",
             )
     return Cases.concatenate(parts), draws
 

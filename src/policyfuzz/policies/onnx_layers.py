@@ -26,10 +26,10 @@ def hidden_tensors(graph: Any, output: str) -> list[str]:
     on_the_way = _nodes_before(graph, output)
     behind: set[str] = set()  #: tensors behind a layer with weights
     found: dict[str, None] = {}
-    for node in graph.node:  # sorted by what they need
+    for place, node in enumerate(graph.node):  # sorted by what they need
         given = [name for name in node.input if name in behind]
         has_weights = node.op_type in _WITH_WEIGHTS
-        if has_weights and given and id(node) in on_the_way:
+        if has_weights and given and place in on_the_way:
             found[given[0]] = None
         if has_weights or given:
             behind.update(node.output)
@@ -48,10 +48,11 @@ def with_outputs(content: bytes, names: Sequence[str]) -> bytes:
 
 
 def _nodes_before(graph: Any, output: str) -> set[int]:
-    """Identities of the nodes of `graph` that `output` depends on."""
+    """Positions of the nodes of `graph` that `output` depends on."""
     needed, found = {output}, set()
-    for node in reversed(graph.node):
+    for place in reversed(range(len(graph.node))):
+        node = graph.node[place]
         if needed.intersection(node.output):
-            found.add(id(node))
+            found.add(place)
             needed.update(node.input)
     return found
