@@ -61,8 +61,8 @@ def _print(found: "InconsistentDecisions") -> None:
 
     echo(f"{found.target}: policy {found.policy}, horizon {found.horizon} steps")
     echo(f"{found.episodes:,} episodes that do not crash by themselves, of {found.draws:,} random ones")
-    echo(f"{'replaced':<22}{'episodes that crash':<36}paper, CARLA RL")
+    echo(f"{'replaced':<26}{'episodes that crash':<38}paper, CARLA RL")
     for one, paper in zip(found.shares, PAPER_CRASH_RATES, strict=True):
         replaced = f"{one.share:.0%} ({one.replaced:,} decisions)"
         crashes = f"{one.crash_rate:.1%} ({one.crashes:,}; 95 %: {one.low:.1%} to {one.high:.1%})"
-        echo(f"{replaced:<22}{crashes:<36}{paper:.1%}")
+        echo(f"{replaced:<26}{crashes:<38}{paper:.1%}")

@@ -47,7 +47,7 @@ class Activations:
     def of(cls, parts: Sequence[tuple[str, NDArray[Any]]]) -> "Activations":
         """From the name of each layer and its numbers (m, ...)."""
         if not parts:
-            raise NoActivations("the policy has no layer with weights behind another one")
+            raise NoActivations("no layer with weights behind another one was found in the policy")
         flat = [np.asarray(array, np.float64).reshape(len(array), -1) for _, array in parts]
         layers = tuple(Layer(name, one.shape[1]) for (name, _), one in zip(parts, flat, strict=True))
         return cls(np.concatenate(flat, axis=1), layers)

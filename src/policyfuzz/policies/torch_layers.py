@@ -15,6 +15,8 @@ from policyfuzz.policies.network import Arrays, rows_first
 #: Operators that have weights, in all ways in which they are called or taken apart.
 _WITH_WEIGHTS = {
     "linear",
+    "linear_dynamic",
+    "linear_relu_dynamic",
     "addmm",
     "mm",
     "addmv",
