@@ -36,6 +36,8 @@ MODULES = {
     "freshness": "benchmarks.freshness.command",
     "million": "benchmarks.million",
     "readers": "benchmarks.readers.command",
+    "witness": "benchmarks.witness",
+    "modes": "benchmarks.modes.command",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -47,7 +49,9 @@ BENCHMARKS = SPEED | {
     "footprint": "how much code there is, and how much of it runs before the first episode",
     "freshness": "are crashes fresher than other episodes, and does a search gain by freshness (minutes)",
     "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
+    "witness": "witnesses of findings, whether they hold, and what they cost (an hour)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
+    "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
 }
 
 EPILOG = """\

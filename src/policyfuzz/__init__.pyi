@@ -6,6 +6,7 @@ from policyfuzz.analysis.inconsistent import InconsistentDecisions as Inconsiste
 from policyfuzz.analysis.inconsistent import ShareReplaced as ShareReplaced
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
+from policyfuzz.api.compare import compare as compare
 from policyfuzz.api.failures import FailureMode as FailureMode
 from policyfuzz.api.failures import FailureModes as FailureModes
 from policyfuzz.api.failures import ResultFinding as ResultFinding
@@ -73,6 +74,7 @@ from policyfuzz.policies.loaded import Spaces as Spaces
 from policyfuzz.policies.python_calls import EachAlone as EachAlone
 from policyfuzz.policies.python_calls import FunctionPolicy as FunctionPolicy
 from policyfuzz.policies.uri import load_policy as load_policy
+from policyfuzz.report.comparison import Comparison as Comparison
 from policyfuzz.search.algorithm import SearchAlgorithm as SearchAlgorithm
 from policyfuzz.search.algorithm import Update as Update
 from policyfuzz.search.bandit import Bandit as Bandit
@@ -88,4 +90,6 @@ from policyfuzz.store.records import Finding as Finding
 from policyfuzz.store.records import Progress as Progress
 from policyfuzz.store.writer import CampaignWriter as CampaignWriter
 from policyfuzz.targets.registry import load_target as load_target
+from policyfuzz.triage.known_cases import CaseResult as CaseResult
+from policyfuzz.triage.known_cases import KnownCases as KnownCases
 from policyfuzz.triage.replay import replay as replay

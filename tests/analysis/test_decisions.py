@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_reading_changes_no_action_of_a_built_in_policy(name):
     target = load_target(name)
     inputs, seeds = episodes(target)
     read, unread = [], []
-    inside = record_inside(replace(target, policy=lambda: Watched(target.policy(), read)), inputs, seeds)
+    inside: Any = record_inside(replace(target, policy=lambda: Watched(target.policy(), read)), inputs, seeds)
     plain = Runner(replace(target, policy=lambda: Watched(target.policy(), unread)))(inputs, seeds)
     assert [one.tobytes() for one in read] == [one.tobytes() for one in unread]
     np.testing.assert_array_equal(inside.executions.states, plain.states)
@@ -63,7 +64,7 @@ def test_reading_changes_no_action_of_a_built_in_policy(name):
 def test_decisions_come_in_order_with_the_state_they_were_taken_in():
     target = load_target("coopnavi")
     inputs, seeds = episodes(target, 6)
-    inside = record_inside(target, inputs, seeds)
+    inside: Any = record_inside(target, inputs, seeds)
     lengths = inside.executions.lengths - 1
     assert len(set(lengths.tolist())) > 1
     np.testing.assert_array_equal(inside.episodes, np.repeat(np.arange(6), lengths))
@@ -76,7 +77,7 @@ def test_activations_of_acasxu_tell_which_network_acts():
     target = load_target("acasxu")
     row = episodes(target, 40)[0][[17]]
     branch = [Segment(1, 6, (3.0,)), Segment(6, 9, (1.0,))]
-    inside = record_inside(target, row, np.zeros(1, np.uint64), Branches.of([branch], 1))
+    inside: Any = record_inside(target, row, np.zeros(1, np.uint64), Branches.of([branch], 1))
     acting, hidden = inside.activations[:, :5], inside.activations[:, 5:]
     done = np.array(record(target, row[0], 0, branch=branch).actions)
     np.testing.assert_array_equal(acting.argmax(axis=1), [0, *done[:-1]])
@@ -89,7 +90,7 @@ def test_activations_of_acasxu_tell_which_network_acts():
 
 def test_activations_of_coopnavi_are_those_of_all_agents():
     target = load_target("coopnavi")
-    inside = record_inside(target, *episodes(target, 2))
+    inside: Any = record_inside(target, *episodes(target, 2))
     bank, seen = target.policy()._bank, inside.observations.reshape(len(inside.steps), 3, -1)
     expected = [forward(bank.layers(agent), seen[:, agent]) for agent in range(3)]
     np.testing.assert_allclose(inside.activations, np.concatenate(expected, axis=1), rtol=1e-5, atol=1e-6)
@@ -108,7 +109,7 @@ def test_drivers_show_their_hidden_layers(kind):
 
 def test_a_policy_without_activations_leaves_observations_and_the_reason():
     target = load_target("ripple:dimensions=2")
-    inside = record_inside(target, *episodes(target, 2))
+    inside: Any = record_inside(target, *episodes(target, 2))
     assert inside.activations is None
     assert inside.layers == ()
     assert "FleePolicy has no activations" in inside.why_none
@@ -130,7 +131,7 @@ def test_an_episode_that_raises_costs_itself_only():
     inputs, seeds = episodes(target, 3)
 
     def fragile():
-        simulator = target.simulator()
+        simulator: Any = target.simulator()
         step = simulator.step
 
         def checked(actions, rows):
@@ -149,8 +150,8 @@ def test_an_episode_that_raises_costs_itself_only():
         simulator.step, simulator.reset = checked, noticed
         return simulator
 
-    whole = record_inside(target, inputs, seeds)
-    inside = record_inside(replace(target, simulator=fragile), inputs, seeds)
+    whole: Any = record_inside(target, inputs, seeds)
+    inside: Any = record_inside(replace(target, simulator=fragile), inputs, seeds)
     assert {row: error.kind for row, error in inside.executions.errors.items()} == {1: RAISED}
     for row in (0, 2):
         one, other = inside.episodes == row, whole.episodes == row
@@ -170,7 +171,7 @@ def test_agents_that_are_gone_have_zeros(tmp_path):
     arrays = {
         f"{kind}{n}": part for n, pair in enumerate(layers) for kind, part in zip("Wb", pair, strict=True)
     }
-    np.savez(tmp_path / "p.npz", activation="relu", **arrays)
+    np.savez(tmp_path / "p.npz", allow_pickle=False, activation="relu", **arrays)
     oracle = "oracle=info.guard_0.terminated&return<20"
     target = load_target(f"pettingzoo:{MORTALS}:MortalAgents:{oracle}", f"npz:{tmp_path / 'p.npz'}")
     made, seen, actions = [], [], {True: [], False: []}

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace
-from policyfuzz.core.binomial import exact_interval
 from policyfuzz.core.branches import Branches
 from policyfuzz.core.errors import UsageError
+from policyfuzz.core.intervals import exact_interval
 from policyfuzz.core.target import RunBranches, Target
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.strategies import make_fuzzer

@@ -1,4 +1,4 @@
-"""Runs one episode and keeps everything that a picture needs."""
+"""Runs one episode and keeps everything that a picture or a dataset needs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ class Recording:
     signal_names: tuple[str, ...]
     rewards: NDArray[np.float64]  #: (t,) zero at the start
     scenes: list[Any]  #: what `look` returned at each of t times
+    observations: list[Any]  #: what the policy saw at each of t times
     state_names: tuple[str, ...] = ()  #: one for each number of a state; empty if the simulator has none
 
 
@@ -42,10 +43,12 @@ def record(
     signals: list[NDArray[np.float64]] = []
     rewards: list[float] = []
     scenes: list[Any] = []
+    observations: list[Any] = []
 
     def observer(step: int, _rows: NDArray[np.int64], acted: NDArray[Any] | None, frame: Frame) -> None:
         signals.append(frame.signals[0])
         rewards.append(float(frame.rewards[0]))
+        observations.append(np.copy(frame.observations[0]))  # a simulator may write its next one there
         if acted is not None:
             actions.append(acted[0])
         if look is not None:
@@ -56,4 +59,6 @@ def record(
         branches = Branches.of([branch], len(target.actions.low))
     executions = runner(row[None], np.array([seed], np.uint64), observer, branches=branches)
     names, of_states = runner.simulator.signals, tuple(getattr(runner.simulator, "state_names", ()))
-    return Recording(executions, actions, np.array(signals), names, np.array(rewards), scenes, of_states)
+    return Recording(
+        executions, actions, np.array(signals), names, np.array(rewards), scenes, observations, of_states
+    )

@@ -48,6 +48,14 @@ class EncounterSimulator:
     """n encounters flown at once; actions are advisories 0-4."""
 
     signals: ClassVar[tuple[str, ...]] = ("range",)
+    #: Of what the networks see: ranges and speeds come in their own scale, angles in turns.
+    state_names: ClassVar[tuple[str, ...]] = (
+        "range [60,261 ft, from 19,791 ft]",
+        "bearing of the intruder, left positive [turns]",
+        "heading of the intruder relative to own [turns]",
+        "own speed [1,100 ft/s, from 650 ft/s]",
+        "intruder speed [1,200 ft/s, from 600 ft/s]",
+    )
     capacity: ClassVar[int | None] = None
 
     def __init__(self) -> None:
