@@ -171,6 +171,7 @@ class TestTorch:
         self.torch.jit.save(frozen, tmp_path / "p.ts")
         check_perceptron(load_policy(f"torchscript:{tmp_path / 'p.ts'}", STEER, trust=True).make)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("rows", [None, 3])
     def test_exported_program(self, tmp_path, rows):
         torch = self.torch
@@ -331,6 +332,7 @@ class TestStableBaselines:
         )
         self.check(make, np.maximum(layer("actor.latent_pi.0", STEPS[0]), 0))
 
+    @pytest.mark.slow
     def test_recurrent_ppo(self, tmp_path):
         make, layer, weights = self.stored(
             tmp_path,
