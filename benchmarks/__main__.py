@@ -38,6 +38,7 @@ MODULES = {
     "readers": "benchmarks.readers.command",
     "witness": "benchmarks.witness",
     "modes": "benchmarks.modes.command",
+    "boundary": "benchmarks.boundary",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -52,6 +53,7 @@ BENCHMARKS = SPEED | {
     "witness": "witnesses of findings, whether they hold, and what they cost (an hour)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
+    "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
 }
 
 EPILOG = """\

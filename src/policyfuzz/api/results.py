@@ -16,7 +16,7 @@ from policyfuzz.api.failures import FailureMode, FailureModes, ResultFinding
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.recording import Recording, record
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import Runner, Target
 from policyfuzz.report.mode_summaries import mode_summaries, triage_of
 from policyfuzz.report.outside import excesses
 from policyfuzz.report.statistics import FailureProbability
@@ -25,7 +25,9 @@ from policyfuzz.store.database import picture_file
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, FailedEpisode, Progress, record_of
 from policyfuzz.store.triage_file import Triage
-from policyfuzz.triage.replay import Replay, replay, replay_on
+from policyfuzz.store.triage_records import Boundary
+from policyfuzz.triage.boundary import EPISODES, find_boundary
+from policyfuzz.triage.replay import Replay, replay, replay_on, target_of
 
 #: Films larger than this are not put into a notebook, which would hold them as text.
 _LARGEST_EMBEDDED_BYTES = 20_000_000
@@ -268,6 +270,12 @@ class Result:
         if self.target is None:
             return Replayed.of(replay(self._campaign, found, trust=self.trust), self.folder)
         return Replayed.of(replay_on(self.target, found), self.folder)
+
+    def minimize(self, finding: int, max_execs: int = EPISODES) -> Boundary:
+        """How far the finding of this number is from an input that passes, and along which dimensions."""
+        found = self._campaign.finding(finding)
+        target = self.target or target_of(self._campaign, None, self.trust, None)
+        return find_boundary(target, Runner(target), found.input, found.case_seed, max_execs)
 
     def outside_own_reset(self, finding: int) -> dict[str, float] | None:
         """Dimension to how far the finding lies outside of what the environment's own reset draws.
