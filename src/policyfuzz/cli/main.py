@@ -25,6 +25,7 @@ VERBS = {
     "compare": "Say whether another policy fails less or more often.",
     "replay": "Run a finding again and draw it.",
     "minimize": "Say how far a finding is from safe.",
+    "inconsistent": "Replace some decisions of the policy and count crashes.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }

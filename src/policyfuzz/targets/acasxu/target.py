@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace
+from policyfuzz.core.activations import Activations
 from policyfuzz.core.branches import Segment
 from policyfuzz.core.inputs import Angle, InputSpace, Real
 from policyfuzz.core.oracle import Below
@@ -82,6 +83,13 @@ class AdvisoryPolicy:
         advisories: NDArray[np.int64] = self._bank(observations, self._previous[rows]).argmin(axis=1)
         self._previous[rows] = advisories
         return advisories
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        """The hidden layers, and which of the networks acts: equal numbers of two networks mean nothing."""
+        which = self._previous[rows]
+        hidden = Activations.hidden(self._bank.hidden(observations, which))
+        acting = Activations.of([("acting network", np.eye(len(self._bank.parameters))[which])])
+        return Activations.side_by_side([acting, hidden])
 
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         self._previous[rows] = actions
