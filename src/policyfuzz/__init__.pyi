@@ -26,6 +26,7 @@ from policyfuzz.core.inputs import InputSpace as InputSpace
 from policyfuzz.core.inputs import Integer as Integer
 from policyfuzz.core.inputs import Real as Real
 from policyfuzz.core.inputs import Seed as Seed
+from policyfuzz.core.inputs import UniformMap as UniformMap
 from policyfuzz.core.interfaces import Frame as Frame
 from policyfuzz.core.interfaces import Policy as Policy
 from policyfuzz.core.interfaces import Simulator as Simulator

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
@@ -33,6 +33,7 @@ INPUTS = InputSpace(
     ),
     constraint=encounter.is_valid,
     sampler=encounter.sample,
+    uniform_map=UniformMap(4, encounter.from_uniform),
 )
 
 
