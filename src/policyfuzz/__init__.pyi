@@ -2,6 +2,7 @@
 
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
+from policyfuzz.api.estimate import estimate as estimate
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
 from policyfuzz.api.results import Records as Records
@@ -74,4 +75,5 @@ from policyfuzz.store.records import Finding as Finding
 from policyfuzz.store.records import Progress as Progress
 from policyfuzz.store.writer import CampaignWriter as CampaignWriter
 from policyfuzz.targets.registry import load_target as load_target
+from policyfuzz.triage.estimate import Estimate as Estimate
 from policyfuzz.triage.replay import replay as replay

@@ -89,8 +89,25 @@ class SubsetSimulation:
     sizes: NDArray[np.float64]  #: (r, 2) of the steps of each kind, as powers of two
     accepted: NDArray[np.int64]  #: (r,) steps at this level
     levels: NDArray[np.int64]  #: (r,) thresholds so far
-    least_kept: NDArray[np.float64]  #: (r,) smallest share that a level after the first has kept
     step: NDArray[np.int64]  #: (1,) steps of all particles so far
+
+    @classmethod
+    def empty(cls, replicates: int, particles: int, width: int) -> "SubsetSimulation":
+        """Before anything is drawn, of inputs that take `width` uniform numbers."""
+        return cls(
+            uniform=np.zeros((replicates, particles, width)),
+            seeds=np.zeros((replicates, particles), np.uint64),
+            scores=np.zeros((replicates, particles)),
+            walks=np.zeros((replicates, particles), np.bool_),
+            thresholds=np.full(replicates, FARTHEST),
+            log_probabilities=np.zeros(replicates),
+            is_done=np.zeros(replicates, np.bool_),
+            is_stuck=np.zeros(replicates, np.bool_),
+            sizes=np.full((replicates, _KINDS), _FIRST_SIZE),
+            accepted=np.zeros(replicates, np.int64),
+            levels=np.zeros(replicates, np.int64),
+            step=np.zeros(1, np.int64),
+        )
 
     @classmethod
     def begin(cls, draws: list[Particles], particles: int, seed: int) -> "SubsetSimulation":
@@ -98,22 +115,7 @@ class SubsetSimulation:
 
         The first threshold keeps about `particles` of them, so it costs no steps.
         """
-        count, width = len(draws), draws[0].uniform.shape[1]
-        made = cls(
-            uniform=np.zeros((count, particles, width)),
-            seeds=np.zeros((count, particles), np.uint64),
-            scores=np.zeros((count, particles)),
-            walks=np.zeros((count, particles), np.bool_),
-            thresholds=np.full(count, FARTHEST),
-            log_probabilities=np.zeros(count),
-            is_done=np.zeros(count, np.bool_),
-            is_stuck=np.zeros(count, np.bool_),
-            sizes=np.full((count, _KINDS), _FIRST_SIZE),
-            accepted=np.zeros(count, np.int64),
-            levels=np.zeros(count, np.int64),
-            least_kept=np.ones(count),
-            step=np.zeros(1, np.int64),
-        )
+        made = cls.empty(len(draws), particles, draws[0].uniform.shape[1])
         rng = np.random.default_rng([seed, _STREAM, 0])
         for replicate, drawn in enumerate(draws):
             made._next_level(replicate, drawn, particles, rng)
@@ -132,7 +134,7 @@ class SubsetSimulation:
     @property
     def has_failures(self) -> NDArray[np.bool_]:
         """(r,) True where a replicate has arrived: most of its particles fail."""
-        return self.is_done & (self.scores == FAILED).any(axis=1)
+        return np.asarray(self.is_done & (self.scores == FAILED).any(axis=1))
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -190,8 +192,6 @@ class SubsetSimulation:
                 self.log_probabilities[replicate] += np.log(len(below) / len(drawn))
                 self.thresholds[replicate] = threshold
                 self.levels[replicate] += 1
-                share = len(below) / min(kept, len(drawn))
-                self.least_kept[replicate] = min(self.least_kept[replicate], share)
             rows = _filled(below, size, rng)
             self.walks[replicate] = np.arange(size) >= len(below)
         chosen = drawn[rows]

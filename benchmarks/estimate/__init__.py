@@ -1,0 +1,1 @@
+"""Does `estimate` say the truth, and how many episodes does it save?"""
