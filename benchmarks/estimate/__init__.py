@@ -1,1 +1,1 @@
-"""Does `estimate` say the truth, and how many episodes does it save?"""
+"""Shows that `estimate` says the truth, and how many episodes it saves."""

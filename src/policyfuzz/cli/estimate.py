@@ -31,7 +31,7 @@ options give the same result, whatever the number of workers."""
 @click.option(
     "--max-execs",
     type=int,
-    help="Episodes at most; more of them give a narrower interval.  [default: about 130,000]",
+    help="Episodes at most; more of them give a narrower interval.  [default: about 150,000]",
 )
 @click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 12h.")
 @click.option(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
-from policyfuzz.triage.subset_simulation import KEPT, STEPS
+from policyfuzz.triage.subset_simulation import FLOOR, KEPT, STEPS
 
 PLAIN, SUBSET = "plain sampling", "subset simulation"
 #: Replicates by default, and fewest: fewer say too little about how far the result may be off.
@@ -20,11 +20,9 @@ REPLICATES, FEWEST_REPLICATES = 10, 8
 _PARTICLES, _FEWEST_PARTICLES = 80, 20
 #: Random draws of a replicate for each of its particles: enough to reach a probability of a tenth by choice.
 _DRAWS_PER_PARTICLE = 10
-#: The probability down to which a budget should suffice.
-_AIM = 1e-8
-#: Episodes of a replicate for each of its particles, down to _AIM.
+#: Episodes of a replicate for each of its particles, down to FLOOR.
 _EPISODES_PER_PARTICLE = _DRAWS_PER_PARTICLE + math.ceil(
-    math.log(_AIM * _DRAWS_PER_PARTICLE) / math.log(KEPT) * (1 - KEPT) * STEPS
+    math.log(FLOOR * _DRAWS_PER_PARTICLE) / math.log(KEPT) * (1 - KEPT) * STEPS
 )
 
 

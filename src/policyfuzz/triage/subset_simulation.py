@@ -26,7 +26,7 @@ KEPT = 0.6
 #: Metropolis steps of each copy at a level.
 STEPS = 12
 #: Nothing is looked for below this probability.
-FLOOR = 1e-10
+FLOOR = 1e-9
 
 #: Steps are made in all coordinates, or in a random choice of them, and each kind has its own size: a power
 #: of two from 1 down to that of a sheet as thin as FLOOR. Where it begins:
@@ -37,8 +37,8 @@ _SPREAD = 1.5
 _ANY_SIZE = 0.1
 #: Sizes change until this share of the steps is accepted.
 _ACCEPTED = 0.3
-#: Share of the steps that draw a new case seed.
-_NEW_SEED = 0.2
+#: Share of the steps that draw a new case seed, and share of these that leave the input as it is.
+_NEW_SEED, _SAME_INPUT = 0.1, 0.5
 #: Key of the random numbers of the steps.
 _STREAM = 2
 #: Share of accepted steps at a level below which particles do not move, and copies stay copies.
@@ -149,11 +149,14 @@ class SubsetSimulation:
         rows = np.nonzero(self._moving())
         before = Particles(self.uniform[rows], self.seeds[rows], self.scores[rows])
         uniform, kinds = self._propose(rows[0], before.uniform, rng)
-        fresh = rng.integers(0, SEED_END, len(before), dtype=np.uint64)
-        seeds = np.where(rng.random(len(before)) < _NEW_SEED, fresh, before.seeds)
+        is_new = rng.random(len(before)) < _NEW_SEED
+        seeds = np.where(is_new, rng.integers(0, SEED_END, len(before), dtype=np.uint64), before.seeds)
+        stays = is_new & (rng.random(len(before)) < _SAME_INPUT)
+        uniform = np.where(stays[:, None], before.uniform, uniform)
         scores, episodes = evaluate(uniform, seeds, before)
         is_accepted = scores < self.thresholds[rows[0]]  # NaN is not
-        self._adapt(rows[0], kinds, is_accepted)
+        # a new seed may be why a step is refused, whatever its size
+        self._adapt(rows[0][~is_new], kinds[~is_new], is_accepted[~is_new])
         self.accepted += np.bincount(rows[0][is_accepted], minlength=len(self.accepted))
         taken = rows[0][is_accepted], rows[1][is_accepted]
         self.uniform[taken], self.seeds[taken] = uniform[is_accepted], seeds[is_accepted]
