@@ -8,7 +8,6 @@ from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.target import Runner
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.targets.registry import load_target
-from policyfuzz.triage.estimate import EstimateSettings
 
 #: Draws from which the share of solvable inputs is known to a hundredth of a per cent point or so.
 _DRAWS = 1_000_000
@@ -31,8 +30,7 @@ def random_draws(seed: int) -> FailureProbability:
     return FailureProbability.of(len(known), round(known.episodes * solvable), of_solvable=True)
 
 
-def estimates(count: int, seed: int, truth: float, episodes: int | None) -> Repeats:
-    """`count` estimates on acasxu, of at most so many `episodes`."""
+def estimates(count: int, seed: int, truth: float) -> Repeats:
+    """`count` estimates on acasxu."""
     target = load_target("acasxu")
-    settings = [EstimateSettings(seed + number, max_episodes=episodes) for number in range(count)]
-    return repeat(target, Runner(target), truth, settings)
+    return repeat(target, Runner(target), truth, count, seed)

@@ -1,7 +1,5 @@
 """Many estimates of one known probability: how often the interval holds, and how far the estimate is off."""
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,22 +11,28 @@ from policyfuzz.core.oracle import NONE, Verdicts
 from policyfuzz.core.target import Run, Runner, Target, number, split_options
 from policyfuzz.targets.registry import load_target
 from policyfuzz.targets.ripple.target import Pond
-from policyfuzz.triage.estimate import Estimate, EstimateSettings
+from policyfuzz.triage.estimate import REPLICATES, EstimateSettings, combined
 from policyfuzz.triage.estimation import Estimation
+
+#: Replicates that are run at once. Those of one estimate share nothing, so any ten of them are an estimate,
+#: and a thousand at once cost less than a hundred times ten.
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """What estimates with different seeds have shown."""
+    """What n estimates of one probability have shown."""
 
     target: str
-    probability: float  #: the truth
-    estimates: tuple[Estimate, ...]
+    truth: float
+    estimates: NDArray[np.float64]  #: (n, 3) probability, and the ends of its interval
+    episodes: float  #: of one of them, on average
 
     @property
     def covered(self) -> int:
         """Intervals that hold the truth."""
-        return sum(one.low <= self.probability <= one.high for one in self.estimates)
+        _, low, high = self.estimates.T
+        return int(np.count_nonzero((low <= self.truth) & (self.truth <= high)))
 
     @property
     def coverage(self) -> float:
@@ -43,7 +47,7 @@ class Repeats:
     @property
     def ratios(self) -> NDArray[np.float64]:
         """(n,) estimates, as multiples of the truth."""
-        return np.array([one.probability for one in self.estimates]) / self.probability
+        return np.asarray(self.estimates[:, 0] / self.truth)
 
     @property
     def error(self) -> float:
@@ -51,27 +55,40 @@ class Repeats:
         return float(np.sqrt(np.mean((self.ratios - 1) ** 2)))
 
     @property
-    def episodes(self) -> float:
-        """On average."""
-        return float(np.mean([one.episodes for one in self.estimates]))
-
-    @property
     def width(self) -> float:
         """Median of upper end by lower end."""
-        return float(np.median([one.high / one.low if one.low else math.inf for one in self.estimates]))
+        return float(np.median(self.estimates[:, 2] / np.maximum(self.estimates[:, 1], 1e-300)))
 
 
-def repeat(target: Target, run: Run, truth: float, settings: Iterable[EstimateSettings]) -> Repeats:
-    """One estimate for each of the `settings`."""
-    return Repeats(target.name, truth, tuple(estimated(target, run, one) for one in settings))
+def repeat(target: Target, run: Run, truth: float, count: int, seed: int) -> Repeats:
+    """`count` estimates, one after another."""
+    found = [estimated(target, run, EstimateSettings(seed + number)).estimate for number in range(count)]
+    values = np.array([(one.probability, one.low, one.high) for one in found])
+    return Repeats(target.name, truth, values, float(np.mean([one.episodes for one in found])))
 
 
-def estimated(target: Target, run: Run, settings: EstimateSettings) -> Estimate:
-    """An estimate, to its end."""
+def repeat_at_once(target: Target, run: Run, truth: float, count: int, seed: int) -> Repeats:
+    """`count` estimates of a rare failure with the default number of replicates, many of them at once."""
+    values: list[tuple[float, float, float]] = []
+    episodes = number = 0
+    while len(values) < count:
+        settings = EstimateSettings(seed + number, _AT_ONCE)
+        estimation = estimated(target, run, settings)
+        number += 1
+        climb = estimation.climb
+        assert climb is not None  # it is rare
+        assert climb.has_failures.all()
+        episodes += estimation.counts.episodes
+        values += [combined(shares) for shares in np.split(climb.probabilities, _AT_ONCE // REPLICATES)]
+    return Repeats(target.name, truth, np.array(values[:count]), episodes / len(values))
+
+
+def estimated(target: Target, run: Run, settings: EstimateSettings) -> Estimation:
+    """An estimation that is done."""
     estimation = Estimation.begin(target, run, settings)
     while not estimation.is_done:
         estimation.advance()
-    return estimation.estimate
+    return estimation
 
 
 def plain_episodes(probability: float, error: float) -> float:

@@ -24,6 +24,8 @@ _DRAWS_PER_PARTICLE = 10
 _EPISODES_PER_PARTICLE = _DRAWS_PER_PARTICLE + math.ceil(
     math.log(FLOOR * _DRAWS_PER_PARTICLE) / math.log(KEPT) * (1 - KEPT) * STEPS
 )
+#: exp of more does not fit into a number.
+_LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,13 @@ class EstimateSettings:
         return _DRAWS_PER_PARTICLE * self.particles
 
 
+def combined(shares: NDArray[np.float64]) -> tuple[float, float, float]:
+    """The probability that replicates with these `shares` (r,) above zero give, and its 95 % interval."""
+    mean = float(shares.mean())
+    low, high = log_normal_interval(shares)
+    return mean, min(low, mean), min(max(high, mean), 1.0)
+
+
 def log_normal_interval(values: NDArray[np.float64]) -> tuple[float, float]:
     """Ends of the 95 % interval of the mean of a log-normal distribution, from `values` (n,) above zero.
 
@@ -124,7 +133,7 @@ def log_normal_interval(values: NDArray[np.float64]) -> tuple[float, float]:
     variance = float(np.var(logs, ddof=1))
     centre = float(logs.mean()) + variance / 2
     reach = float(stdtrit(count - 1, 0.975)) * math.sqrt(variance / count + variance**2 / (2 * (count - 1)))
-    return math.exp(centre - reach), math.exp(min(centre + reach, 0.0))
+    return math.exp(centre - reach), math.exp(min(centre + reach, _LARGEST_EXPONENT))
 
 
 def short(share: float) -> str:

@@ -13,7 +13,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import SEED_END, UniformMap
 from policyfuzz.core.target import Run, Target
 from policyfuzz.search.algorithm import Validator
-from policyfuzz.triage.estimate import PLAIN, SUBSET, Estimate, EstimateSettings, log_normal_interval, short
+from policyfuzz.triage.estimate import PLAIN, SUBSET, Estimate, EstimateSettings, combined, short
 from policyfuzz.triage.subset_simulation import FAILED, FARTHEST, Particles, SubsetSimulation
 
 #: Plain sampling suffices if at least so many of the first draws fail, and this share of them.
@@ -248,12 +248,11 @@ class Estimation:
 
     def _subset_estimate(self, climb: SubsetSimulation) -> Estimate:
         shares = climb.probabilities
-        low, high = log_normal_interval(shares)
+        mean, low, high = combined(shares)
         if not climb.has_failures.all():
-            return self._made(0.0, 0.0, min(high, 1.0), SUBSET, math.nan, False, self._notes())
+            return self._made(0.0, 0.0, high, SUBSET, math.nan, False, self._notes())
         error = math.sqrt(math.expm1(float(np.var(np.log(shares), ddof=1))) / len(shares))
-        mean = float(shares.mean())
-        return self._made(mean, min(low, mean), min(max(high, mean), 1.0), SUBSET, error, True, self._notes())
+        return self._made(mean, low, high, SUBSET, error, True, self._notes())
 
     def _made(
         self,
