@@ -14,9 +14,9 @@ from policyfuzz.targets.ripple.target import Pond
 from policyfuzz.triage.estimate import REPLICATES, EstimateSettings, combined
 from policyfuzz.triage.estimation import Estimation
 
-#: Replicates that are run at once. Those of one estimate share nothing, so any ten of them are an estimate,
-#: and a thousand at once cost less than a hundred times ten.
-_AT_ONCE = 1000
+#: Estimates whose replicates run at once. Replicates share nothing, so any ten of them are an estimate, and a
+#: thousand at once cost less than a hundred times ten.
+_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ def repeat(target: Target, run: Run, truth: float, count: int, seed: int) -> Rep
 def repeat_at_once(target: Target, run: Run, truth: float, count: int, seed: int) -> Repeats:
     """`count` estimates of a rare failure with the default number of replicates, many of them at once."""
     values: list[tuple[float, float, float]] = []
-    episodes = number = 0
+    episodes, number, at_once = 0, 0, min(count, _AT_ONCE)
     while len(values) < count:
-        settings = EstimateSettings(seed + number, _AT_ONCE)
+        settings = EstimateSettings(seed + number, at_once * REPLICATES)
         estimation = estimated(target, run, settings)
         number += 1
         climb = estimation.climb
         assert climb is not None  # it is rare
         assert climb.has_failures.all()
         episodes += estimation.counts.episodes
-        values += [combined(shares) for shares in np.split(climb.probabilities, _AT_ONCE // REPLICATES)]
+        values += [combined(shares) for shares in np.split(climb.probabilities, at_once)]
     return Repeats(target.name, truth, np.array(values[:count]), episodes / len(values))
 
 
