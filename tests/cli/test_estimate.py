@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import policyfuzz as pf
-from policyfuzz.triage.estimate import PLAIN, SUBSET
+from policyfuzz.cli.estimate import command
+from policyfuzz.triage.estimate import PLAIN, REPLICATES, SUBSET
 
 COMMON = "ripple:probability=0.05"
 RARE = "ripple:dimensions=2,probability=1e-5"
@@ -81,6 +82,11 @@ def test_changed_policy_is_refused(cli, tmp_path):
     assert "is an estimate with another policy file" in err
 
 
+def test_help_tells_the_default_number_of_replicates():
+    (option,) = (one for one in command.params if one.name == "replicates")
+    assert option.default == REPLICATES
+
+
 def test_check_says_what_a_target_lacks(cli):
     _, out, _ = cli("check", RARE, "--episodes", 20)
     assert "estimate: rare failures can be estimated" in out
@@ -88,24 +94,24 @@ def test_check_says_what_a_target_lacks(cli):
 
 @pytest.mark.slow
 def test_rare_failures_are_the_same_with_two_workers(cli):
-    command = ["estimate", RARE, "--max-execs", FEW, "--replicates", 8, "--json"]
-    alone = json.loads(cli(*command)[1])
+    arguments = ["estimate", RARE, "--max-execs", FEW, "--replicates", 8, "--json"]
+    alone = json.loads(cli(*arguments)[1])
     assert alone["method"] == SUBSET
-    assert json.loads(cli(*command, "-j", 2)[1]) == alone
+    assert json.loads(cli(*arguments, "-j", 2)[1]) == alone
 
 
 @pytest.mark.slow
 def test_killed_estimate_goes_on_as_if_nothing_had_happened(cli, start, tmp_path):
-    command = ["estimate", RARE, "--max-execs", FEW, "--replicates", 8, "--json"]
+    arguments = ["estimate", RARE, "--max-execs", FEW, "--replicates", 8, "--json"]
     path = tmp_path / "e.npz"
-    process = start(*command, "-o", path)
+    process = start(*arguments, "-o", path)
     _wait_for_change(path)
     process.send_signal(signal.SIGKILL)
     process.wait()
     stopped = path.read_bytes()
-    _, resumed, _ = cli(*command, "-o", path)
+    _, resumed, _ = cli(*arguments, "-o", path)
     assert path.read_bytes() != stopped
-    assert json.loads(resumed) == json.loads(cli(*command)[1])
+    assert json.loads(resumed) == json.loads(cli(*arguments)[1])
 
 
 def _wait_for_change(path: Path) -> None:

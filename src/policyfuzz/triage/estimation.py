@@ -242,17 +242,16 @@ class Estimation:
             high=high,
             method=PLAIN,
             relative_error=error,
-            is_complete=self.is_done and self.climb is None,
-            notes=self._notes(),
+            is_complete=self.is_done and (self.climb is None or bool(self.climb.is_stuck.any())),
         )
 
     def _subset_estimate(self, climb: SubsetSimulation) -> Estimate:
         shares = climb.probabilities
         mean, low, high = combined(shares)
         if not climb.has_failures.all():
-            return self._made(0.0, 0.0, high, SUBSET, math.nan, False, self._notes())
+            return self._made(0.0, 0.0, high, SUBSET, math.nan, False)
         error = math.sqrt(math.expm1(float(np.var(np.log(shares), ddof=1))) / len(shares))
-        return self._made(mean, low, high, SUBSET, error, True, self._notes())
+        return self._made(mean, low, high, SUBSET, error, True)
 
     def _made(
         self,
@@ -262,26 +261,25 @@ class Estimation:
         method: str,
         relative_error: float,
         is_complete: bool,
-        notes: tuple[str, ...],
     ) -> Estimate:
-        is_subset = method == SUBSET and self.climb is not None
+        climb = self.climb if method == SUBSET else None
         same_error = (1 - probability) / (probability * relative_error**2) if relative_error > 0 else math.nan
         return Estimate(
-            probability,
-            low,
-            high,
-            self.counts.episodes,
-            method,
-            self.settings.replicates if is_subset else 0,
-            int(self.climb.levels.max()) if is_subset and self.climb is not None else 0,
-            relative_error,
-            same_error,
-            is_complete,
-            self.target.solvable is not None,
-            self.target.name,
-            self.target.policy_name,
-            self.settings.seed,
-            notes,
+            probability=probability,
+            low=low,
+            high=high,
+            episodes=self.counts.episodes,
+            method=method,
+            replicates=0 if climb is None else self.settings.replicates,
+            levels=0 if climb is None else int(climb.levels.max()),
+            relative_error=relative_error,
+            plain_episodes=same_error,
+            is_complete=is_complete,
+            of_solvable=self.target.solvable is not None,
+            target=self.target.name,
+            policy=self.target.policy_name,
+            seed=self.settings.seed,
+            notes=self._notes(),
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -309,7 +307,8 @@ class Estimation:
         climb = self.climb
         if self.counts.why == Why.FLAT and climb is not None:
             stuck = int(np.argmax(climb.is_stuck))
-            nearest = float(climb.scores[stuck].min())
+            scores = climb.scores[stuck]
+            nearest = float(np.min(scores, where=scores > FAILED, initial=FARTHEST))
             return (
                 "the margin does not grade the way to a failure: inputs with a probability of about"
                 f" {short(float(climb.probabilities[stuck]))} come to the margin {nearest:.4g}, and no step"
@@ -331,6 +330,6 @@ class Estimation:
 
 def score(executions: Executions) -> NDArray[np.float64]:
     """(n,) how near each episode came to a failure: see `FAILED`, `FARTHEST` and NaN."""
-    margins = np.nan_to_num(executions.verdicts.margins, nan=FARTHEST, neginf=-_LARGEST)
+    margins = np.nan_to_num(executions.verdicts.margins, nan=FARTHEST, posinf=FARTHEST, neginf=-_LARGEST)
     scores = np.where(executions.crashed, FAILED, margins)
     return np.where(executions.sound | executions.crashed, scores, np.nan)
