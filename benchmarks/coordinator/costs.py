@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,9 @@ class CannedPool:
     def start(self, worker: int) -> None:
         self._messages.append(WorkerReady(worker, _SIGNALS))
 
-    def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
+    def send(
+        self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *branches: NDArray[Any]
+    ) -> None:
         rows = (seeds % np.uint64(_SEQUENCES)).astype(np.int64)
         nothing = np.full(len(rows), NONE, np.int64)
         lengths = np.full(len(rows), len(self._states), np.int64)

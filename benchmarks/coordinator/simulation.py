@@ -5,6 +5,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,9 @@ class VirtualPool:
         self._queues[worker] = deque()
         self._news.append(WorkerReady(worker, ("left",)))
 
-    def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
+    def send(
+        self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *branches: NDArray[Any]
+    ) -> None:
         self.now += self.costs.message / 2
         self._relay_all_until(self.now)
         queue = self._queues[worker]

@@ -2,7 +2,11 @@
 
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
+from policyfuzz.api.compare import compare as compare
 from policyfuzz.api.estimate import estimate as estimate
+from policyfuzz.api.failures import FailureMode as FailureMode
+from policyfuzz.api.failures import FailureModes as FailureModes
+from policyfuzz.api.failures import ResultFinding as ResultFinding
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
 from policyfuzz.api.results import Records as Records
@@ -18,6 +22,10 @@ from policyfuzz.campaign.events import Stopped as Stopped
 from policyfuzz.campaign.events import Synced as Synced
 from policyfuzz.campaign.events import Waiting as Waiting
 from policyfuzz.conformance.suite import TargetConformance as TargetConformance
+from policyfuzz.core.actions import ActionSpace as ActionSpace
+from policyfuzz.core.actions import Macro as Macro
+from policyfuzz.core.branches import Branches as Branches
+from policyfuzz.core.branches import Segment as Segment
 from policyfuzz.core.errors import PolicyFuzzError as PolicyFuzzError
 from policyfuzz.core.errors import UnhealthyTarget as UnhealthyTarget
 from policyfuzz.core.executions import Executions as Executions
@@ -60,6 +68,7 @@ from policyfuzz.policies.loaded import Spaces as Spaces
 from policyfuzz.policies.python_calls import EachAlone as EachAlone
 from policyfuzz.policies.python_calls import FunctionPolicy as FunctionPolicy
 from policyfuzz.policies.uri import load_policy as load_policy
+from policyfuzz.report.comparison import Comparison as Comparison
 from policyfuzz.search.algorithm import SearchAlgorithm as SearchAlgorithm
 from policyfuzz.search.algorithm import Update as Update
 from policyfuzz.search.bandit import Bandit as Bandit
@@ -76,4 +85,6 @@ from policyfuzz.store.records import Progress as Progress
 from policyfuzz.store.writer import CampaignWriter as CampaignWriter
 from policyfuzz.targets.registry import load_target as load_target
 from policyfuzz.triage.estimate import Estimate as Estimate
+from policyfuzz.triage.known_cases import CaseResult as CaseResult
+from policyfuzz.triage.known_cases import KnownCases as KnownCases
 from policyfuzz.triage.replay import replay as replay

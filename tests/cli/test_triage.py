@@ -9,7 +9,7 @@ import pytest
 import policyfuzz as pf
 from policyfuzz import CampaignReader
 from policyfuzz.cli.main import exit_code
-from policyfuzz.store.second_looks import FILE_NAME, read_second_looks
+from policyfuzz.store.triage_file import FILE_NAME, Triage, read_triage
 
 WALLS = f"{Path(__file__).parent / 'walls.py'}:make"
 NOISY = f"{WALLS}:noise=yes"
@@ -22,7 +22,8 @@ def fuzz(folder, *options, target=WALLS, episodes=800):
 
 def looks_at(folder):
     """What triage has found out about the campaign in `folder`."""
-    return read_second_looks(folder, CampaignReader(folder).about["instance"])
+    found = read_triage(folder, CampaignReader(folder).about["instance"]).findings
+    return {int(number): one for number, one in found.items()}
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +195,7 @@ def test_another_reference_is_tried_though_one_survives(campaign, capsys):
 def test_results_of_a_campaign_that_was_there_before_are_not_shown(campaign):
     exit_code(["triage", str(campaign), "--reference", "careful", "--trust"])
     assert looks_at(campaign)
-    assert read_second_looks(campaign, "another campaign") == {}
+    assert read_triage(campaign, "another campaign") == Triage("another campaign")
 
 
 def test_results_are_not_written_through_a_link(campaign, tmp_path, capsys):

@@ -56,7 +56,7 @@ def test_node_executes_commands_by_their_numbers():
     target = load_target("ripple:dimensions=2")
     node = NodeActor(pack(target))
     first, second = np.full((1, 2), 0.25), np.full((2, 2), 0.5)
-    node.execute(1, [Send(7, first, SEEDS[:1]), Send(7, second, SEEDS[:2]), Send(8, first, SEEDS[:1])])
+    node.execute(1, [Send(7, (first, SEEDS[:1])), Send(7, (second, SEEDS[:2])), Send(8, (first, SEEDS[:1]))])
     node.execute(0, [Start(7)])
     messages = []
     while len(messages) < 3:
@@ -67,7 +67,7 @@ def test_node_executes_commands_by_their_numbers():
     np.testing.assert_array_equal(results[1].returns, Runner(target)(second, SEEDS[:2]).returns)
     node.execute(2, [Kill(7)])
     assert [type(one) for one in node.receive(30)] == [WorkerLost]
-    node.execute(3, [Send(7, first, SEEDS[:1]), Kill(7)])  # nobody there to take it
+    node.execute(3, [Send(7, (first, SEEDS[:1])), Kill(7)])  # nobody there to take it
     assert node.receive(0) == []
 
 
@@ -227,7 +227,7 @@ def test_actor_that_cannot_be_built_is_no_node_failure(fake):
 
 
 def test_commands_for_a_worker_that_is_gone_are_dropped(fake):
-    fake.cluster.add_command(Send(5, INPUTS, SEEDS))
+    fake.cluster.add_command(Send(5, (INPUTS, SEEDS)))
     fake.cluster.add_command(Kill(5))
     later(fake, 0)
     assert (fake.actors, fake.messages) == ([], [])

@@ -6,11 +6,15 @@ from typing import Any
 
 from policyfuzz.api.subjects import Input, as_target
 from policyfuzz.campaign.health import check_target, is_unhealthy
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.inputs import Dimension, InputSpace
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.own_reset import OwnReset
 from policyfuzz.core.target import Diagnosis, Target
+
+#: Names of actions that a line has room for.
+_MOST_NAMES = 8
 
 
 class Diagnoses(list[Diagnosis]):
@@ -84,8 +88,19 @@ def target_lines(target: Target) -> list[str]:
         *(f"  {note}" for note in target.notes),
         *(f"  input {names}: {what}" for names, what in _input_lines(target.inputs, target.own_reset)),
         f"  crash kinds: {', '.join(target.oracle.kinds)}",
+        f"  actions: {_actions_line(target.actions)}",
         f"  solvable inputs only: {'yes' if target.solvable else 'no, the target has no test of that'}",
     ]
+
+
+def _actions_line(actions: ActionSpace | None) -> str:
+    if actions is None:
+        return "cannot be replaced by others, so triage finds no witnesses"
+    if actions.is_whole.all() and len(actions.low) == 1:
+        names = [macro.name for macro in actions.macros]
+        shown = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "..."]
+        return f"{len(names)} choices, {', '.join(shown)}"
+    return f"{len(actions.low)} numbers" + (f", {', '.join(actions.names)}" if actions.names else "")
 
 
 def _input_lines(space: InputSpace, own: OwnReset | None) -> list[tuple[str, str]]:

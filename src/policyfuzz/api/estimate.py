@@ -12,8 +12,8 @@ from policyfuzz.core.errors import UnhealthyTarget, UsageError
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Level, MakeRunner, Run, Target
+from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.execution.executor import choose_executor
-from policyfuzz.report.whole_file import make_folder_of, whole_file
 from policyfuzz.triage.estimate import REPLICATES, Estimate, EstimateSettings
 from policyfuzz.triage.estimate_file import estimation_bytes, read_estimation
 from policyfuzz.triage.estimation import Estimation

@@ -4,7 +4,7 @@ import base64
 import html
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
@@ -12,16 +12,19 @@ from typing import Any, Generic, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.api.failures import FailureMode, FailureModes, ResultFinding
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.target import Target
+from policyfuzz.report.mode_summaries import mode_summaries, triage_of
 from policyfuzz.report.outside import excesses
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
 from policyfuzz.store.database import picture_file
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding, Progress, record_of
+from policyfuzz.store.records import CONFIRMED, FailedEpisode, Progress, record_of
+from policyfuzz.store.triage_file import Triage
 from policyfuzz.triage.replay import Replay, replay, replay_on
 
 #: Films larger than this are not put into a notebook, which would hold them as text.
@@ -47,6 +50,7 @@ class Records(Sequence[Record], Generic[Record]):
     _kind: type[Record]
     _table: str
     _numbers: NDArray[np.int64]  #: (n,) of the records
+    _further: Mapping[str, Any] = field(default_factory=dict)  #: fields of every record that are not stored
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -96,7 +100,7 @@ class Records(Sequence[Record], Generic[Record]):
     def _record(self, row: dict[str, Any]) -> Record:
         inputs = [row[name] for name in self._campaign.input_columns if name in row]
         others = {"input": np.array(inputs, np.float64)} if inputs else {}
-        return cast(Record, record_of(cast(Any, self._kind), row, **others))
+        return cast(Record, record_of(cast(Any, self._kind), row, **others, **self._further))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         choices = {
@@ -218,9 +222,31 @@ class Result:
         return totals(self._campaign, self.progress, self.stop_reason)
 
     @property
-    def findings(self) -> Records[Finding]:
+    def findings(self) -> Records[ResultFinding]:
         """The confirmed findings."""
         return self._findings(CONFIRMED)
+
+    def finding(self, number: int) -> ResultFinding:
+        """The finding of this number."""
+        self._campaign.finding(number)  # or says that there is none
+        return self.findings_at([number])[0]
+
+    def findings_at(self, numbers: Sequence[int] | NDArray[np.int64]) -> Records[ResultFinding]:
+        """The findings of these numbers."""
+        wanted = np.asarray(numbers, np.int64)
+        return Records(self._campaign, ResultFinding, "findings", wanted, {"result": self})
+
+    @property
+    def triage(self) -> Triage:
+        """What second runs of the findings have shown so far."""
+        return triage_of(self._campaign)
+
+    @property
+    def modes(self) -> FailureModes:
+        """The failure modes, the worst first; empty before triage."""
+        triage = self.triage
+        found = [FailureMode(one, self) for one in mode_summaries(self._campaign, triage)]
+        return FailureModes(found, triage.modes)
 
     @property
     def errors(self) -> Records[FailedEpisode]:
@@ -250,12 +276,12 @@ class Result:
         """
         return excesses(self._campaign, self._campaign.finding(finding).input)
 
-    def _findings(self, status: str | None, where: str = "1") -> Records[Finding]:
+    def _findings(self, status: str | None, where: str = "1") -> Records[ResultFinding]:
         """The findings of this `status`, None for all, for which `where` holds."""
         chosen = "1" if status is None else "status = ?"
         values = () if status is None else (status,)
         numbers = self._campaign.numbers("findings", f"{chosen} AND {where}", values)
-        return Records(self._campaign, Finding, "findings", numbers)
+        return self.findings_at(numbers)
 
     def __repr__(self) -> str:
         config, now = self._campaign.config, self.progress

@@ -23,8 +23,9 @@ VERBS = {
     "status": "Say how a campaign is doing.",
     "show": "List findings, or show one in full.",
     "triage": "Run findings again with other policies and case seeds.",
+    "compare": "Say whether another policy fails less or more often.",
     "replay": "Run a finding again and draw it.",
-    "export": "Write findings, seeds or history to a file.",
+    "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from policyfuzz.execution.executor import ExecutorChoice
     from policyfuzz.store.reader import CampaignReader
     from policyfuzz.store.records import Finding
-    from policyfuzz.store.second_looks import SecondLook
+    from policyfuzz.store.triage_file import FindingTriage
 
 EPILOG = """\
 \b
@@ -71,31 +71,26 @@ def command(
     """
     from policyfuzz.cli.console import progress_bar
     from policyfuzz.report.ranking import ranked
-    from policyfuzz.report.whole_file import whole_file
     from policyfuzz.store.reader import CampaignReader
-    from policyfuzz.store.second_looks import FILE_NAME, read_second_looks, second_looks_text
-    from policyfuzz.triage.second_looks import look_again
+    from policyfuzz.store.triage_file import add_to_triage, read_triage, writable_path
+    from policyfuzz.triage.reruns import run_again
 
     if not references and seeds is None:
         raise UsageError("there is nothing to find out", "give --reference URI, --seeds N, or both")
     campaign = CampaignReader(folder)
-    if (folder / FILE_NAME).is_symlink():
-        raise UsageError(f"{folder / FILE_NAME} is a link", "remove it; it should be a file")
     instance = campaign.about.get("instance", "")
-    looks = read_second_looks(folder, instance)
+    writable_path(folder)
+    triage = read_triage(folder, instance)
     findings = list(ranked(campaign, "severity", True, top, 0))
     with user_prints_to_stderr():
         run, runs = _runners(campaign, references, executor, trust)
         with progress_bar() as bar:
             task = bar.add_task("running findings again", total=len(findings))
-            for some in look_again(findings, looks, run, runs, seeds or 0):
-                looks |= some
-                # another triage may have written meanwhile
-                for number, look in read_second_looks(folder, instance).items():
-                    looks[number] = look.merged(looks.get(number, look))
-                with whole_file(folder / FILE_NAME) as unfinished:
-                    unfinished.write_text(second_looks_text(looks, instance))
+            known = {one.id: triage.of(one.id) for one in findings}
+            for some in run_again(findings, known, run, runs, seeds or 0):
+                triage = add_to_triage(folder, instance, some)
                 bar.advance(task, len(some))
+    looks = {one.id: triage.of(one.id) for one in findings}
     with verdict_stands():
         _print(findings, looks, list(runs), is_json)
     is_real = any(looks[one.id].survived_by or looks[one.id].seed_crashes for one in findings)
@@ -121,7 +116,7 @@ def _runners(
 
 
 def _print(
-    findings: list["Finding"], looks: dict[int, "SecondLook"], references: list[str], is_json: bool
+    findings: list["Finding"], looks: dict[int, "FindingTriage"], references: list[str], is_json: bool
 ) -> None:
     from policyfuzz.cli.console import print_json
     from policyfuzz.report.statistics import FailureProbability

@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.actions import ActionSpace
+from policyfuzz.core.branches import Branches, SteeredPolicy
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.inputs import InputSpace
@@ -22,6 +24,20 @@ from policyfuzz.core.rollout import Observer, SimulatorRaised, not_run, rollout
 Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
 #: Gives what runs episodes of a target: a `Runner` in this process, or something safer.
 MakeRunner = Callable[["Target"], Run]
+
+
+class RunBranches(Protocol):
+    """A `Run` that can also depart from what the policy does."""
+
+    def __call__(
+        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *, branches: Branches | None = None
+    ) -> Executions:
+        """Run an episode for each row of `inputs` (n, d) with case seeds (n,), and with these `branches`."""
+        ...
+
+
+#: Gives what runs episodes of a target and branches of them.
+MakeBranchRunner = Callable[["Target"], RunBranches]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,10 @@ class Target:
     seed_is_situation: bool = False
     own_reset: OwnReset | None = None  #: what the environment's own reset draws; None if it has none
     decay: float = 1.0  #: the return follows r <- decay · r + reward
+    #: What could be done instead of what the policy does; None if that cannot be written as numbers.
+    actions: ActionSpace | None = None
+    #: Gives a simulator whose episodes may last so many steps, where `simulator` would end them sooner.
+    long_simulator: Callable[[int], Simulator] | None = None
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
     max_workers: int | None = None  #: that may run it at the same time, None for any number
@@ -71,6 +91,16 @@ class Target:
         """The same target, with a simulator that renders if there is one."""
         return self if self.film_simulator is None else replace(self, simulator=self.film_simulator)
 
+    def prolonged(self, factor: int) -> "Target":
+        """The same target with episodes that may last `factor` times as long."""
+        steps, make = factor * self.horizon, self.long_simulator
+        return replace(
+            self,
+            horizon=steps,
+            simulator=self.simulator if make is None else lambda: make(steps),
+            film_simulator=None,
+        )
+
 
 class Runner:
     """A target's simulator and policy, built once and ready to run episodes."""
@@ -82,16 +112,22 @@ class Runner:
             self.policy = target.policy()
 
     def __call__(
-        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], observer: Observer | None = None
+        self,
+        inputs: NDArray[np.float64],
+        seeds: NDArray[np.uint64],
+        observer: Observer | None = None,
+        *,
+        branches: Branches | None = None,
     ) -> Executions:
-        """Run one episode for each row of `inputs` (n, d) with case seeds (n,).
+        """Run one episode for each row of `inputs` (n, d) with case seeds (n,), and with its `branches`.
 
         A simulator that raises gets each episode alone, so that one bad episode costs itself only.
         """
+        policy = self.policy if branches is None else self._steered(branches)
         try:
             return rollout(
                 self.simulator,
-                self.policy,
+                policy,
                 self.target.oracle,
                 inputs,
                 seeds,
@@ -105,7 +141,20 @@ class Runner:
             if len(inputs) == 1:
                 return not_run(raised.error, self.target.oracle, self.simulator.signals)
         rows = (slice(row, row + 1) for row in range(len(inputs)))
-        return concatenate([self(inputs[row], seeds[row]) for row in rows])
+        return concatenate(
+            [
+                self(inputs[row], seeds[row], branches=None if branches is None else branches[row])
+                for row in rows
+            ]
+        )
+
+    def _steered(self, branches: Branches) -> Policy:
+        if self.target.actions is None:
+            raise UsageError(
+                f"the actions of {self.target.name} cannot be replaced by others",
+                "its target has no action space: give it actions=ActionSpace.box(low, high)",
+            )
+        return SteeredPolicy(self.policy, branches, self.target.actions)
 
     def _new_simulator(self) -> Simulator:
         with blamed_on(f"the simulator of target {self.target.name}"):

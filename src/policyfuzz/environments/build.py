@@ -3,10 +3,12 @@
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.code_files import absolute_name, code_digest
 from policyfuzz.core.errors import PolicyError, UnhealthyTarget
 from policyfuzz.core.files import absolute_path
@@ -43,6 +45,7 @@ class EnvironmentSource:
     limit: int | None  #: steps after which an episode ends by itself, None if unknown
     random_policy: Callable[[], Policy]
     film_steps_per_second: int
+    actions: ActionSpace | None = None  #: what can be done in it; None if that cannot be written as numbers
     place: str = ""  #: of the user's code, MODULE:NAME or FILE.py:NAME
     simulator: type[GymSimulator] = GymSimulator
     film_simulator: type[GymSimulator] = RenderedGymSimulator
@@ -94,6 +97,9 @@ def build_target(
         name=joined(source.name, absolute_options(named)),
         inputs=start.inputs,
         simulator=lambda: simulator(make_env, start, info_keys, **settings),
+        long_simulator=lambda steps: simulator(
+            partial(_made_longer, make_env, steps), start, info_keys, **lasting(settings, steps)
+        ),
         film_simulator=make_for_film
         and (lambda: film_simulator(make_for_film, start, info_keys, **settings)),
         policy=policy.make,
@@ -104,6 +110,7 @@ def build_target(
         policy_sha256=policy.sha256,
         code_sha256=code_digest(own_files(source.place, options)),
         solvable=getattr(start, "solvable", None),
+        actions=source.actions,
         seed_is_situation=getattr(start, "seed_is_situation", False),
         own_reset=source.bounded.own_reset,
         samples=SAMPLES,
@@ -128,6 +135,26 @@ def build_target(
         has_other_horizon="horizon" in options,
     )
     return replace(target, further_checks=checks)
+
+
+def _made_longer(make_env: MakeEnv, steps: int) -> Any:
+    """An environment whose own limit, if it counts steps, is `steps`."""
+    env = make_env()
+    layer, base = env, env.unwrapped
+    while layer is not None:
+        if isinstance(vars(layer).get("_max_episode_steps"), int):  # Gymnasium's TimeLimit
+            layer._max_episode_steps = steps
+        layer = vars(layer).get("env")
+    for name in ("max_cycles", "max_steps"):  # PettingZoo's, and MiniGrid's
+        if isinstance(getattr(base, name, None), int):
+            setattr(base, name, steps)
+    return env
+
+
+def lasting(settings: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """`settings` of a simulator whose episodes last `steps` steps at most."""
+    cut = {"cut_after": steps} if settings.get("cut_after") is not None else {}
+    return {**settings, "endless_after": None, **cut}
 
 
 def policy_for(policy: Any, spaces: Spaces, trust: bool) -> LoadedPolicy:

@@ -34,6 +34,7 @@ from policyfuzz.environments.build import (
 from policyfuzz.environments.find_start import read_changes, unchanged_start
 from policyfuzz.environments.gauges import find_gauge
 from policyfuzz.environments.nominal import RandomActions
+from policyfuzz.environments.spaces import action_space_of
 from policyfuzz.policies.loaded import Spaces
 
 _OPTIONS = ("oracle", "input", "bounds", "horizon", "env.", "wrap", "fresh", "infinite", "render", "patience")
@@ -90,6 +91,7 @@ def gym_target(
         limit=_limit(env),
         random_policy=partial(RandomActions, env.action_space),
         film_steps_per_second=frames_per_second(env),
+        actions=action_space_of(env.action_space, env),
         place=place,
         gauge=find_gauge(env),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.branches import RemembersActions
 from policyfuzz.core.errors import PolicyError, UsageError, unknown_name
 from policyfuzz.core.interfaces import Policy
 from policyfuzz.core.target import IN_MEMORY
@@ -58,6 +59,15 @@ class JointPolicy:
             ):
                 done[columns[place]][episode] = action
         return actions
+
+    def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
+        for policy, columns, _ in self._parts:
+            if isinstance(policy, RemembersActions):
+                acting = actions["alive"][:, columns]
+                names = [self._agents.names[column] for column in columns]
+                done = np.stack([actions["agents"][name] for name in names], axis=1)[acting]
+                ids = (rows[:, None] * len(columns) + np.arange(len(columns)))[acting]
+                policy.executed(done, ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from policyfuzz.core import extras, forks
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.code_files import absolute_name, import_user_module, load_attribute
 from policyfuzz.core.errors import (
     PolicyFuzzError,
@@ -44,6 +45,7 @@ from policyfuzz.environments.parallel import (
     RenderedParallelSimulator,
 )
 from policyfuzz.environments.simulator import prepare_headless
+from policyfuzz.environments.spaces import action_space_of
 from policyfuzz.environments.starts import Start
 
 _OPTIONS = (
@@ -87,6 +89,7 @@ def make_target(
         limit=horizon or _limit(env),
         random_policy=lambda: random_policy(agents),
         film_steps_per_second=frames_per_second(env),
+        actions=_actions(agents, env),
         place=make.place,
         simulator=ParallelSimulator,
         film_simulator=RenderedParallelSimulator,
@@ -97,6 +100,13 @@ def make_target(
     )
     loaded = load_joint_policy(policy, agents, trust, reward)
     return build_target(source, loaded, options, make_runner)
+
+
+def _actions(agents: Agents, env: Any) -> ActionSpace | None:
+    """What all `agents` can do, one after another; None if that of one cannot be written as numbers."""
+    spaces = [action_space_of(space, env) for space in agents.action_spaces]
+    known = [(name, space) for name, space in zip(agents.names, spaces, strict=True) if space is not None]
+    return ActionSpace.joint(known) if len(known) == len(agents) else None
 
 
 def full_name(name: str) -> str:

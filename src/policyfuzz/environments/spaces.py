@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.actions import ActionSpace
+from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.interfaces import EpisodeError
-from policyfuzz.environments.state_names import state_names
+from policyfuzz.environments.state_names import action_names, state_names
 
 #: Numbers of an observation up to which the density sees them as they are; of more it sees a sketch.
 _MAX_STATE_NUMBERS = 64
+#: More choices than that are no actions of a controller, and there is no time to try them.
+_MOST_CHOICES = 1000
 #: Numbers of an image that a sketch is made of at most, drawn once: neighbours say much the same.
 _MAX_SKETCHED = 4096
 
@@ -56,6 +59,34 @@ class ActionReader:
             f"the policy's actions {what}, for action space {self._space}",
             hint="does this policy belong to this environment?",
         )
+
+
+def action_space_of(space: Any, env: Any) -> ActionSpace | None:
+    """The actions of `space` as numbers, with names where those of `env` are known; None if that cannot be.
+
+    Spaces of text, sequences and the like have no numbers, and nothing can be drawn between infinite bounds.
+    """
+    from gymnasium import spaces
+
+    match space:
+        case spaces.Discrete():
+            count = int(space.n)
+            names = action_names(env, count) or tuple(f"action {number}" for number in range(count))
+            return ActionSpace.choices(names, int(space.start)) if count <= _MOST_CHOICES else None
+        case spaces.MultiDiscrete():
+            first = np.ravel(space.start)
+            return ActionSpace.box(first, first + np.ravel(space.nvec) - 1, whole=True)
+        case spaces.MultiBinary():
+            size = int(np.prod(space.shape))
+            return ActionSpace.box(np.zeros(size), np.ones(size), whole=True)
+        case spaces.Box():
+            names = action_names(env, int(np.prod(space.shape)))
+            is_whole = np.issubdtype(space.dtype, np.integer)
+            try:
+                return ActionSpace.box(space.low, space.high, names, is_whole)
+            except UsageError:  # it has no bounds
+                return None
+    return None
 
 
 def row_type(space: Any) -> np.dtype[Any]:

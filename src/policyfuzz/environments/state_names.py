@@ -1,4 +1,4 @@
-"""Names of the numbers that an environment observes, for plots."""
+"""Names of what an environment observes and of what can be done in it, for plots and words."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,6 +26,21 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
         *(f"lidar {number}" for number in range(10)),
     ),
 }
+#: Class of Gymnasium to the names of its actions: of its choices, or of the numbers of one.
+_KNOWN_ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "CartPoleEnv": ("push left", "push right"),
+    "MountainCarEnv": ("push left", "rest", "push right"),
+    "Continuous_MountainCarEnv": ("push",),
+    "AcrobotEnv": ("torque left", "rest", "torque right"),
+    "PendulumEnv": ("torque",),
+    "LunarLander": ("rest", "left engine", "main engine", "right engine"),
+    "BipedalWalker": ("hip 1", "knee 1", "hip 2", "knee 2"),
+    "FrozenLakeEnv": ("left", "down", "right", "up"),
+    "CliffWalkingEnv": ("up", "right", "down", "left"),
+    "TaxiEnv": ("south", "north", "east", "west", "pick up", "drop off"),
+    "BlackjackEnv": ("stick", "hit"),
+    "MiniGridEnv": ("turn left", "turn right", "forward", "pick up", "drop", "toggle", "done"),
+}
 #: Parts of an observation of MuJoCo environments that are named by joint, or left out.
 _JOINTS = ("skipped_qpos", "qpos", "qvel")
 
@@ -41,6 +56,13 @@ def state_names(env: Any, record: np.dtype[Any]) -> tuple[str, ...]:
     known = next((_KNOWN[kind.__name__] for kind in type(base).__mro__ if kind.__name__ in _KNOWN), ())
     names = known or _joint_names(base, shape[0])
     return names if len(names) == shape[0] else ()
+
+
+def action_names(env: Any, count: int) -> tuple[str, ...]:
+    """Names of `count` choices or numbers of an action of `env`; empty where they have none."""
+    kinds = (kind.__name__ for kind in type(env.unwrapped).__mro__)
+    known = next((_KNOWN_ACTIONS[kind] for kind in kinds if kind in _KNOWN_ACTIONS), ())
+    return known if len(known) == count else ()
 
 
 def _record_names(record: np.dtype[Any], prefix: str) -> list[str]:

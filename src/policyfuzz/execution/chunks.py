@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
+from policyfuzz.core.branches import Branches
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.search.cases import Cases
 
@@ -31,6 +32,7 @@ class Batch:
     """A batch of cases, and its results so far."""
 
     cases: Cases
+    branches: Branches | None = None  #: of all cases, if they depart from what the policy does
     cut: int = 0  #: rows that were given out in chunks
     missing: int = 0  #: rows without a result
     results: dict[int, Executions | Exception] = field(default_factory=dict)  #: by their first row

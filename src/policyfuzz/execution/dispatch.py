@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from policyfuzz.core.branches import Branches
 from policyfuzz.core.errors import WorkersFailed, raise_pending_interrupt
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import CRASHED, HUNG, EpisodeError
@@ -69,8 +70,8 @@ class Dispatcher:
         for _ in range(workers):
             self._start_worker()
 
-    def submit(self, cases: Cases) -> None:
-        self._batches.append(Batch(cases))
+    def submit(self, cases: Cases, branches: Branches | None = None) -> None:
+        self._batches.append(Batch(cases, branches))
         self._window = max(self._window, len(self._batches))
         self._handle(self._pool.wait(0))
         self._fill_queues()
@@ -128,8 +129,9 @@ class Dispatcher:
 
     def _send(self, worker: int, chunk: Chunk) -> None:
         self._queues.push(worker, chunk, self._now())
-        cases, rows = chunk.batch.cases, slice(chunk.start, chunk.stop)
-        self._pool.send(worker, cases.inputs[rows], cases.seeds[rows])
+        cases, rows, branches = chunk.batch.cases, slice(chunk.start, chunk.stop), chunk.batch.branches
+        further = () if branches is None else branches[rows].arrays
+        self._pool.send(worker, cases.inputs[rows], cases.seeds[rows], *further)
 
     def _next_chunk(self) -> Chunk | None:
         if self._retries:

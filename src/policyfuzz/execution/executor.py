@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.branches import Branches
 from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.executions import Executions, concatenate
-from policyfuzz.core.target import Run, Runner, Target
+from policyfuzz.core.target import RunBranches, Runner, Target
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 
 if TYPE_CHECKING:
+    from policyfuzz.execution.dispatch import Dispatcher
     from policyfuzz.execution.worker_pool import WorkerPool
 
 
@@ -155,6 +157,10 @@ class ExecutorChoice:
         """Start the executor for the batches of a campaign on `target`."""
         if self.kind == INLINE:
             return InlineExecutor(target, clock)
+        return self.start_dispatcher(target, clock)
+
+    def start_dispatcher(self, target: Target, clock: TimeSplit) -> "Dispatcher":
+        """Start workers, and what shares batches among them."""
         from policyfuzz.execution.dispatch import Dispatcher
 
         pool, workers = self._start_pool(target)
@@ -164,7 +170,7 @@ class ExecutorChoice:
             pool.close()
             raise
 
-    def make_runner(self, target: Target) -> Run:
+    def make_runner(self, target: Target) -> RunBranches:
         """Start what runs single episodes outside of a campaign: just as isolated, always on this machine."""
         if self.kind == INLINE:
             return Runner(target)
@@ -223,14 +229,16 @@ class _IsolatedRunner:
     """Runs episodes of `target` in worker processes, which end when this object is deleted."""
 
     def __init__(self, target: Target, choice: ExecutorChoice) -> None:
-        self._executor = choice.make_executor(target, TimeSplit())
-        weakref.finalize(self, self._executor.close)
+        self._dispatcher = choice.start_dispatcher(target, TimeSplit())
+        weakref.finalize(self, self._dispatcher.close)
 
-    def __call__(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Executions:
-        """Run one episode for each row of `inputs` (n, d) with case seeds (n,)."""
+    def __call__(
+        self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *, branches: Branches | None = None
+    ) -> Executions:
+        """Run one episode for each row of `inputs` (n, d) with case seeds (n,), and with its `branches`."""
         parents = np.full(len(inputs), NO_PARENT, np.int64)
-        self._executor.submit(Cases.of(Purpose.SAMPLE, inputs, seeds, parents))
-        return self._executor.collect()
+        self._dispatcher.submit(Cases.of(Purpose.SAMPLE, inputs, seeds, parents), branches)
+        return self._dispatcher.collect()
 
 
 def _limited_workers(target: Target, workers: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,13 @@ class WorkerPool(Protocol):
         """Start a new worker. `WorkerReady` or `WorkerLost` follows."""
         ...
 
-    def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
-        """Send a chunk, cases (k, d) and (k,), to a worker that is ready and holds less than `MAX_CHUNKS`."""
+    def send(
+        self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *branches: NDArray[Any]
+    ) -> None:
+        """Send a chunk, cases (k, d) and (k,), to a worker that is ready and holds less than `MAX_CHUNKS`.
+
+        `branches` are the arrays of its `Branches`, if it has any.
+        """
         ...
 
     def wait(self, seconds: float | None) -> Sequence[Message]:

@@ -13,8 +13,8 @@ from policyfuzz.core.errors import CannotRender
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.visible import visible
+from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.report.film import Camera
-from policyfuzz.report.whole_file import make_folder_of, whole_file
 from policyfuzz.triage.replay import Replay
 
 #: More state coordinates than this would only be a tangle.

@@ -17,7 +17,7 @@ from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import record
 from policyfuzz.core.target import Target, split_options
 from policyfuzz.core.visible import visible_line
-from policyfuzz.report.whole_file import make_folder_of, whole_file, writing
+from policyfuzz.core.whole_file import make_folder_of, whole_file, writing
 from policyfuzz.triage.replay import Replay
 
 Picture = NDArray[np.uint8]  #: (height, width, 3)

@@ -56,8 +56,8 @@ class FailureProbability:
         if not self.draws:
             return "not known yet"
         if not self.crashes:
-            return f"at most {_percentage(self.high)}"
-        return f"{_percentage(self.low)} to {_percentage(self.high)}"
+            return f"at most {percentage(self.high)}"
+        return f"{percentage(self.low)} to {percentage(self.high)}"
 
     def __str__(self) -> str:
         if not self.draws:
@@ -65,12 +65,12 @@ class FailureProbability:
         inputs = "of valid, solvable inputs" if self.of_solvable else "of valid inputs"
         draws = f"{self.draws:,} random draws"
         if not self.crashes:
-            return f"at most {_percentage(self.high)} {inputs} (95 %): none of {draws} failed"
-        interval = f"{_percentage(self.low)} to {_percentage(self.high)}"
-        return f"{_percentage(self.probability)} {inputs} (95 %: {interval}), from {draws}"
+            return f"at most {percentage(self.high)} {inputs} (95 %): none of {draws} failed"
+        interval = f"{percentage(self.low)} to {percentage(self.high)}"
+        return f"{percentage(self.probability)} {inputs} (95 %: {interval}), from {draws}"
 
 
-def _percentage(share: float) -> str:
+def percentage(share: float) -> str:
     """As a percentage; rare failures keep their digits."""
     magnitude = math.floor(math.log10(100 * share)) if share > 0 else 0
     return f"{share:.{max(1, _DIGITS - 1 - magnitude)}%}"

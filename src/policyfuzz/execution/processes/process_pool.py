@@ -6,6 +6,7 @@ import selectors
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +54,10 @@ class ProcessPool:
         self._workers[worker] = process
         self._selector.register(process.connection, selectors.EVENT_READ, worker)
 
-    def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
-        self._workers[worker].send(inputs, seeds)
+    def send(
+        self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *branches: NDArray[Any]
+    ) -> None:
+        self._workers[worker].send(inputs, seeds, *branches)
 
     def wait(self, seconds: float | None) -> Sequence[Message]:
         deadline = None if seconds is None else time.monotonic() + seconds

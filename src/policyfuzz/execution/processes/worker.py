@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.branches import Branches
 from policyfuzz.core.errors import PolicyFuzzError, interrupt
 from policyfuzz.core.executions import Executions
 from policyfuzz.oracles import Verdicts
@@ -108,11 +109,11 @@ def main() -> None:
     with suppress(EOFError, OSError):  # the coordinator has ended, or is ending
         while True:
             number, memory, layout = coordinator.recv()
-            inputs, seeds = memories[memory].read(layout)
+            inputs, seeds, *further = memories[memory].read(layout)
             step[0] = 0  # the reset
             started = time.perf_counter()
             try:
-                executions = runner(inputs, seeds, observe)
+                executions = runner(inputs, seeds, observe, branches=Branches(*further) if further else None)
             except Exception as error:
                 _exit_if_forked_from(process)
                 coordinator.send((RAISED, number, _sendable(error), time.perf_counter() - started))

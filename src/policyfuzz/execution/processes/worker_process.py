@@ -54,11 +54,11 @@ class WorkerProcess(IsolatedProcess):
         """The step of its episodes, 0 for the reset."""
         return int(self._step[0])
 
-    def send(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
-        """Send it cases to run."""
+    def send(self, *arrays: NDArray[Any]) -> None:
+        """Send it cases to run: inputs, seeds, and the arrays of branches if there are any."""
         number, memory = self._sent, self._sent % MAX_CHUNKS
         self._sent += 1
-        layout = self._memories[memory].write([inputs, seeds])
+        layout = self._memories[memory].write(arrays)
         with suppress(OSError):  # it has died: `receive` will raise
             self.connection.send((number, memory, layout))
 

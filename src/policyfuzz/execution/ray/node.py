@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.execution.processes.process_pool import ProcessPool
@@ -20,11 +20,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a worker cases (k, d) and (k,) to run."""
+    """Send a worker cases (k, d) and (k,) to run, and the arrays of their branches if there are any."""
 
     worker: int
-    inputs: NDArray[np.float64]
-    seeds: NDArray[np.uint64]
+    arrays: tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,8 @@ class NodeActor:
             match command:
                 case Start(worker):
                     self._pool.start(worker)
-                case Send(worker, inputs, seeds):
-                    self._pool.send(worker, inputs, seeds)
+                case Send(worker, (inputs, seeds, *branches)):
+                    self._pool.send(worker, inputs, seeds, *branches)
                 case Kill(worker):
                     self._pool.kill(worker)
         except OSError as error:

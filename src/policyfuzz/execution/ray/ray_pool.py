@@ -72,8 +72,10 @@ class RayPool:
     def start(self, worker: int) -> None:
         self._send(Start(worker))
 
-    def send(self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> None:
-        self._send(Send(worker, inputs, seeds))
+    def send(
+        self, worker: int, inputs: NDArray[np.float64], seeds: NDArray[np.uint64], *branches: NDArray[Any]
+    ) -> None:
+        self._send(Send(worker, (inputs, seeds, *branches)))
 
     def wait(self, seconds: float | None) -> Sequence[Message]:
         messages: list[Message] = []

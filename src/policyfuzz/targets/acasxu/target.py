@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
@@ -61,6 +62,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         policy_sha256=bank.sha256,
         solvable=_SOLVABLE[solvable],
         decay=encounter.RETURN_DECAY,
+        actions=ActionSpace.choices(encounter.ADVISORIES),
         batch_size=1024,
         draw=_draw,
     )
@@ -80,6 +82,9 @@ class AdvisoryPolicy:
         advisories: NDArray[np.int64] = self._bank(observations, self._previous[rows]).argmin(axis=1)
         self._previous[rows] = advisories
         return advisories
+
+    def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
+        self._previous[rows] = actions
 
 
 @cache

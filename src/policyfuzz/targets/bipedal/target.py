@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, policy_path
@@ -9,7 +12,7 @@ from policyfuzz.environments.families.bipedal_walker import OBSTACLE_INPUTS
 from policyfuzz.oracles.graded import Graded
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.uri import load_policy, schemes
-from policyfuzz.targets.bipedal.networks import MotorPolicy, network_in, shipped_network
+from policyfuzz.targets.bipedal.networks import MOTORS, MotorPolicy, network_in, shipped_network
 from policyfuzz.targets.bipedal.simulator import WalkerSimulator
 from policyfuzz.targets.bipedal.walkers import package
 
@@ -18,6 +21,7 @@ _DEFAULT_HORIZON = 300
 #: As gymnasium registers the environment; walkers that arrive end sooner.
 _FULL_HORIZON = 2000
 
+_MOTOR_NAMES = ("hip 1", "knee 1", "hip 2", "knee 2")
 #: Random inputs before the first is changed: some ten seconds, with their probes.
 _SAMPLES = 300
 
@@ -41,6 +45,7 @@ def make_target(options: Mapping[str, str], policy: str | None, trust: bool = Fa
         policy_sha256=loaded.sha256,
         seed_is_situation=True,  # sizes and gaps of the obstacles
         notes=tuple(f"policy: {note}" for note in loaded.notes),
+        actions=ActionSpace.box(-np.ones(MOTORS), np.ones(MOTORS), _MOTOR_NAMES),
         batch_size=64,
         samples=_SAMPLES,
         film_steps_per_second=50,  # real time

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.code_files import find_code
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.files import absolute_path
@@ -32,6 +33,9 @@ _WAYS = (
     f" or --policy {AUTOPILOT} to try the set-up"
 )
 
+#: Throttle, steer and brake.
+_LEAST, _MOST = np.array([0.0, -1.0, 0.0]), np.ones(3)
+
 
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options as in `Settings`, policy as in `find_driver`.
@@ -55,6 +59,8 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         policy_uri=driver.uri,
         policy_sha256=driver.sha256,
         batch_size=8,
+        # the autopilot's actions are ignored, so others would be, too
+        actions=None if drives_itself else ActionSpace.box(_LEAST, _MOST, ("throttle", "steer", "brake")),
         samples=50,
         film_steps_per_second=round(1 / TICK_SECONDS),
     )

@@ -6,12 +6,14 @@ from functools import partial
 
 import numpy as np
 
+from policyfuzz.core.actions import ActionSpace, Macro
 from policyfuzz.core.inputs import InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Composable
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
 from policyfuzz.targets.coopnavi.actors import SpreadPolicy, actors_in, shipped_actors
 from policyfuzz.targets.coopnavi.layout import is_solvable, is_valid, sample
+from policyfuzz.targets.coopnavi.physics import AGENTS
 from policyfuzz.targets.coopnavi.simulator import SpreadSimulator
 
 _NOISE = 0.05  #: of the published experiments
@@ -45,8 +47,18 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         policy_uri=uri,
         policy_sha256=bank.sha256,
         solvable=partial(is_solvable, horizon=horizon) if starts == "solvable" else None,
+        actions=_actions(),
         batch_size=1024,
     )
+
+
+def _actions() -> ActionSpace:
+    """Five weights for each agent; a macro gives all weight to one of them."""
+    words = ("rest", "right", "left", "up", "down")
+    weights = np.eye(len(words))
+    macros = tuple(Macro(word, tuple(row)) for word, row in zip(words, weights.tolist(), strict=True))
+    one = ActionSpace(weights[0] * 0.0, weights[0] * 0.0 + 1.0, np.zeros(len(words), np.bool_), macros, words)
+    return ActionSpace.joint([(f"agent {number}", one) for number in range(1, AGENTS + 1)])
 
 
 @dataclass(frozen=True)

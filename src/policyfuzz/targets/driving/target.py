@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
+from policyfuzz.core.actions import ActionSpace, Macro
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, number, policy_path
 from policyfuzz.policies.mlp import MlpBank
@@ -14,6 +17,23 @@ _BATCH = 8
 _SAMPLES = 32
 #: Steps; more than it takes to the end of any road.
 _LONGEST = 10_000
+
+#: Steering, left is positive, and throttle or, if negative, brake; braking first, as it most often saves.
+_ACTIONS = ActionSpace(
+    -np.ones(2),
+    np.ones(2),
+    np.zeros(2, np.bool_),
+    (
+        Macro("brake, and steer as before", (np.nan, -1.0)),
+        Macro("brake straight", (0.0, -1.0)),
+        Macro("roll, and steer as before", (np.nan, 0.0)),
+        Macro("steer left, and throttle as before", (0.3, np.nan)),
+        Macro("steer right, and throttle as before", (-0.3, np.nan)),
+        Macro("brake to the left", (0.3, -1.0)),
+        Macro("brake to the right", (-0.3, -1.0)),
+    ),
+    ("steering", "throttle"),
+)
 
 
 def make_rl_target(options: Mapping[str, str], policy: str | None) -> Target:
@@ -49,6 +69,7 @@ def _make_target(
         policy_uri=uri,
         policy_sha256=bank.sha256,
         solvable=scenario.is_solvable,
+        actions=_ACTIONS,
         batch_size=_BATCH,
         samples=_SAMPLES,
         film_steps_per_second=10,

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.inputs import InputSpace, Real
 from policyfuzz.core.interfaces import Frame
@@ -135,5 +136,6 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         horizon=STEPS,
         policy_name="flees at half the speed of the wave",
         solvable=lambda inputs: np.ones(len(inputs), np.bool_),
+        actions=ActionSpace.box(-np.ones(pond.centres.shape[1]), np.ones(pond.centres.shape[1])),
         batch_size=256,
     )
