@@ -7,6 +7,7 @@ from policyfuzz.analysis.inconsistent import ShareReplaced as ShareReplaced
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
 from policyfuzz.api.compare import compare as compare
+from policyfuzz.api.estimate import estimate as estimate
 from policyfuzz.api.failures import FailureMode as FailureMode
 from policyfuzz.api.failures import FailureModes as FailureModes
 from policyfuzz.api.failures import ResultFinding as ResultFinding
@@ -42,6 +43,7 @@ from policyfuzz.core.inputs import InputSpace as InputSpace
 from policyfuzz.core.inputs import Integer as Integer
 from policyfuzz.core.inputs import Real as Real
 from policyfuzz.core.inputs import Seed as Seed
+from policyfuzz.core.inputs import UniformMap as UniformMap
 from policyfuzz.core.interfaces import Frame as Frame
 from policyfuzz.core.interfaces import Policy as Policy
 from policyfuzz.core.interfaces import Simulator as Simulator
@@ -90,6 +92,7 @@ from policyfuzz.store.records import Finding as Finding
 from policyfuzz.store.records import Progress as Progress
 from policyfuzz.store.writer import CampaignWriter as CampaignWriter
 from policyfuzz.targets.registry import load_target as load_target
+from policyfuzz.triage.estimate import Estimate as Estimate
 from policyfuzz.triage.known_cases import CaseResult as CaseResult
 from policyfuzz.triage.known_cases import KnownCases as KnownCases
 from policyfuzz.triage.replay import replay as replay

@@ -19,6 +19,7 @@ VERBS = {
     "init": "Write a target file of your own that runs.",
     "check": "Look at a target before fuzzing it.",
     "fuzz": "Search for inputs that make the policy crash.",
+    "estimate": "Say how likely a failure is, however rare.",
     "status": "Say how a campaign is doing.",
     "show": "Show failure modes and findings.",
     "triage": "Group findings into failure modes, and explain them.",

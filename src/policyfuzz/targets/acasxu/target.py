@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.activations import Activations
 from policyfuzz.core.branches import Segment
-from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
@@ -36,6 +36,7 @@ INPUTS = InputSpace(
     ),
     constraint=encounter.is_valid,
     sampler=encounter.sample,
+    uniform_map=UniformMap(4, encounter.from_uniform),
 )
 
 
