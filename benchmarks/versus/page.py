@@ -141,6 +141,8 @@ def _circumstances(results: Results) -> Iterator[str]:
     yield f"versions: {', '.join(versions)}"
     yield f"dates: {dates[0]}" + (f" to {dates[-1]}" if dates[-1] != dates[0] else "")
     yield f"trials: {len(results.trials)}; seeds: {_seeds(results)}"
+    if earlier := len(results.trials) - len(results.measured):
+        yield f"{earlier} of these trials are of earlier runs, of which the numbers were kept and no curves"
     if len(codes) > 1:
         yield f"not of one piece: trials of our strategies were run with {len(codes)} states of their code"
 

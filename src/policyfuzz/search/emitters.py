@@ -71,6 +71,7 @@ class Emitters:
     mutator: Mutator
     rng: np.random.Generator
     served: int  #: climbers that have children now, the first ones
+    open_entries: NDArray[np.int64]  #: parents that did not crash, nor did their lineage
 
     def propose(self, shares: NDArray[np.float64], count: int) -> Children:
         """`count` valid and solvable children; the emitters draw them with chances as in `shares` (e,)."""
@@ -88,7 +89,7 @@ class Emitters:
     def climbing_starts(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) entries for `climbers` (n,) to start from: promising ones, far from the findings.
 
-        Each is of another lineage, which has no finding and which nobody has climbed from, while there are such.
+        Each is of another lineage, without a finding, that nobody has climbed from, while there are such.
         """
         safe, roots = self.archive.safe, self.context.corpus.column("root")
         used = np.concatenate([self.climbers.climbed, roots[self.archive.crashed]])
@@ -126,11 +127,11 @@ class Emitters:
     def _emit(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Parents (n,) that the `emitter` prefers, and where it puts their children: unit (n, d)."""
         if emitter == Emitter.JUMP:
-            parents = self._promising(count)
+            parents = self._promising(self.open_entries, count)
             scales = _SMALLEST_JUMP * (_LARGEST_JUMP / _SMALLEST_JUMP) ** self.rng.random(count)
             return parents, self.mutator.jump(self._unit(parents), scales, self.rng)
         if emitter == Emitter.CROSS:
-            parents, first, second = (self._promising(count) for _ in range(3))
+            parents, first, second = (self._promising(self.archive.safe, count) for _ in range(3))
             return parents, self._crossed(parents, first, second)
         findings = self.archive.crashed
         if emitter == Emitter.CROSS_FINDINGS:
@@ -152,9 +153,9 @@ class Emitters:
         """(n, d) `parents` (n,) moved along the difference of `first` (n,) and `second` (n,)."""
         return self.mutator.cross(self._unit(parents), self._unit(first), self._unit(second), self.rng)
 
-    def _promising(self, count: int) -> NDArray[np.int64]:
-        """(n,) entries, each the nearest to a crash of a few that are drawn by energy."""
-        entries = self._weighted(self.archive.safe, count * _TOURNAMENT)
+    def _promising(self, entries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """(count,) of `entries` (n,), each the nearest to a crash of a few that are drawn by energy."""
+        entries = self._weighted(entries, count * _TOURNAMENT)
         return self._nearest_to_crash(entries.reshape(count, _TOURNAMENT), self.rng.random(count) < 0.5)
 
     def _nearest_to_crash(
