@@ -32,8 +32,8 @@ class KeptTrial:
 
 def origin_of(trial: "RawTrial | KeptTrial") -> str:
     """What the last column says about a trial."""
-    facts = {"task": asdict(trial.task), "known_regions": trial.known_regions, "about": dict(trial.about)}
-    facts["task"]["policy"] = None  # a path on the machine that ran it
+    task = asdict(trial.task) | {"policy": None}  # which was a path on the machine that ran it
+    facts = {"task": task, "known_regions": trial.known_regions, "about": dict(trial.about)}
     return json.dumps(facts, sort_keys=True)
 
 

@@ -135,7 +135,7 @@ class Results:
         Trials that have no raw file there come from `earlier` runs.
         """
         measured = list(raw.load_all(folder))
-        trials = [*measured, *kept.still_valid(earlier, measured)]
+        trials: list[RawTrial | KeptTrial] = [*measured, *kept.still_valid(earlier, measured)]
         if not trials:
             raise CampaignError(
                 f"no raw files in {folder}", "run the bench first, or give its folder with -o"
@@ -260,7 +260,7 @@ def _weights(count: int) -> NDArray[np.float64]:
     return rng.multinomial(count, np.full(count, 1 / count), _RESAMPLES) / count
 
 
-def _place(trial: RawTrial) -> tuple[tuple[int, str], tuple[int, str], int]:
+def _place(trial: RawTrial | KeptTrial) -> tuple[tuple[int, str], tuple[int, str], int]:
     task = trial.task
     return _rank(tuple(ENTRIES))(task.label), _rank(contestant_names())(task.contestant), task.seed
 

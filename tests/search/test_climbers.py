@@ -14,7 +14,7 @@ def reals(dimensions):
 
 
 class Slope:
-    """A corpus whose entries are as far from a crash as `distance` says; climbers that start at its entries."""
+    """A corpus whose entries are as far from a crash as `distance` says, and climbers that start there."""
 
     def __init__(self, distance, space, starts):
         self.distance, self.space, self.mutator = distance, space, Mutator(space)
@@ -74,7 +74,9 @@ def test_all_want_a_start_at_first_and_none_once_they_have_one():
 @pytest.mark.parametrize(("children", "served"), [(0, 1), (20, 2), (60, 6), (5000, CLIMBERS)])
 def test_climbers_share_children_in_whole_generations(children, served):
     climbers = Climbers.of(12)
-    assert climbers.served(children) == (served if served in (1, CLIMBERS) else children // generation_size(12))
+    assert climbers.served(children) == (
+        served if served in (1, CLIMBERS) else children // generation_size(12)
+    )
 
 
 @pytest.mark.parametrize("dimensions", [1, 4, 12, 60])
@@ -154,15 +156,15 @@ def test_every_other_climber_goes_by_the_tie_break():
     for climber, expected in ((0, 0), (1, 1)):
         unit, cases = hill.children(np.full(2, climber))
         cells = np.zeros(2, np.int64)
-        seen = Evaluations(
-            cells, cells, np.array([-5.0, 9.0]), np.array([9.0, -5.0]), np.zeros(2, np.bool_)
-        )
+        seen = Evaluations(cells, cells, np.array([-5.0, 9.0]), np.array([9.0, -5.0]), np.zeros(2, np.bool_))
         who = np.full(2, climber)
         assert hill.climbers.learn(hill.corpus, cases, who, unit, seen, hill.mutator) == {climber: expected}
 
 
 def test_only_values_with_an_order_are_moved_towards_better_children():
-    space = InputSpace((Real("x", 0, 1), Choice("kind", tuple("abcd")), Integer("level", 0, 3), Angle("turn")))
+    space = InputSpace(
+        (Real("x", 0, 1), Choice("kind", tuple("abcd")), Integer("level", 0, 3), Angle("turn"))
+    )
     starts = np.array([[0.5, 0.375, 0.375, 0.99]])
     hill = Slope(lambda unit: 5 - unit[:, 0], space, starts)
     unit, _ = hill.children(np.zeros(400, np.int64))

@@ -260,8 +260,9 @@ def test_findings_without_a_result_are_walked_through_like_others(has_error):
         errors = dict.fromkeys(np.flatnonzero(crashed).tolist(), "boom") if has_error else None
         return Executions.of(returns, crashed, cases.inputs[:, None], errors)
 
-    cases = drive(fuzzer_of(space), 30, 64, run)
-    assert run(cases).crashed.mean() > 0.1  # 0.01 of random ones
+    crashed = run(drive(fuzzer_of(space), 30, 64, run)).crashed
+    assert crashed.any()
+    assert crashed[crashed.argmax() :].mean() > 0.1  # 0.01 of random ones
 
 
 def test_a_batch_of_nothing_but_failures_without_states_is_learnt_from():
@@ -332,6 +333,24 @@ def test_search_climbs_and_jumps_when_nothing_ever_crashes():
     mutants = cases[cases.purposes == Purpose.MUTANT]
     assert len(mutants) > 300
     assert np.median(mutants.inputs[:, 0]) < 0.2, "towards low returns"
+
+
+def test_jumps_and_climbs_leave_lineages_with_a_finding_to_the_walkers():
+    fuzzer = fuzzer_of(samples=256)
+    drive(fuzzer, 6, 256)
+    corpus, jumps = fuzzer.corpus, 0
+    for _ in range(12):
+        before = len(fuzzer.algorithm._climbers.climbed)
+        findings = fuzzer.algorithm._archive.crashed
+        crashed = set(corpus.column("root")[findings].tolist())
+        cases = drive(fuzzer, 1, 256)
+        parents = cases.parents[cases.emitters == Emitter.JUMP]
+        assert not crashed & set(corpus.column("root")[parents].tolist())
+        assert not crashed & set(fuzzer.algorithm._climbers.climbed[before:].tolist())
+        jumps += len(parents) * bool(crashed)
+    climbed = fuzzer.algorithm._climbers.climbed
+    assert len(np.unique(climbed)) == len(climbed) > 1, "nobody climbs from the same draw twice"
+    assert jumps
 
 
 def test_import_has_no_parent_and_teaches_the_bandit_nothing():

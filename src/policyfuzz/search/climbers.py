@@ -41,9 +41,10 @@ def goes_by_tie_break(climber: Any) -> Any:
 
 @dataclass(slots=True)
 class Climbers:
-    """k climbers. The entry of each is the best of its children so far, of which all others are told to be.
+    """k climbers in the unit cube of d dimensions.
 
-    Points are in the unit cube of d dimensions.
+    Each stands at the best of its children so far. That entry of the corpus becomes the parent of the next
+    ones, though they are drawn around the mean.
     """
 
     entries: NDArray[np.int64]  #: (k,) of the corpus, or _NOWHERE
@@ -75,7 +76,7 @@ class Climbers:
     @property
     def dimensions(self) -> int:
         """Of the input space."""
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     def served(self, children: float) -> int:
         """How many climbers share so many `children`: as many as get a whole generation each."""
@@ -170,7 +171,7 @@ class Climbers:
     def _adapt(self, climber: int, unit: NDArray[np.float64], mutator: Mutator) -> None:
         """Move the Gaussian of a climber to the better half of its children at `unit` (n, d), best first."""
         has_order = mutator.has_order
-        rates = Rates.of(len(unit), max(np.count_nonzero(has_order), 1))
+        rates = Rates.of(len(unit), max(int(np.count_nonzero(has_order)), 1))
         scale, widths = self.scales[climber], self.widths[climber]
         steps = mutator.apart(unit[: len(rates.weights)], self.means[climber]) / (scale * widths)
         steps = np.where(has_order, steps, 0.0)  # there is no way from one such value to another

@@ -71,7 +71,6 @@ class Emitters:
     mutator: Mutator
     rng: np.random.Generator
     served: int  #: climbers that have children now, the first ones
-    open_entries: NDArray[np.int64]  #: parents that did not crash, nor did their lineage
 
     def propose(self, shares: NDArray[np.float64], count: int) -> Children:
         """`count` valid and solvable children; the emitters draw them with chances as in `shares` (e,)."""
@@ -127,7 +126,7 @@ class Emitters:
     def _emit(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Parents (n,) that the `emitter` prefers, and where it puts their children: unit (n, d)."""
         if emitter == Emitter.JUMP:
-            parents = self._promising(self.open_entries, count)
+            parents = self._promising(self._of_open_lineages(), count)
             scales = _SMALLEST_JUMP * (_LARGEST_JUMP / _SMALLEST_JUMP) ** self.rng.random(count)
             return parents, self.mutator.jump(self._unit(parents), scales, self.rng)
         if emitter == Emitter.CROSS:
@@ -152,6 +151,12 @@ class Emitters:
     ) -> NDArray[np.float64]:
         """(n, d) `parents` (n,) moved along the difference of `first` (n,) and `second` (n,)."""
         return self.mutator.cross(self._unit(parents), self._unit(first), self._unit(second), self.rng)
+
+    def _of_open_lineages(self) -> NDArray[np.int64]:
+        """(n,) parents of lineages without a finding; all that did not crash, if there is none of these."""
+        safe, roots = self.archive.safe, self.context.corpus.column("root")
+        is_open = ~np.isin(roots[safe], roots[self.archive.crashed])
+        return safe[is_open] if is_open.any() else safe
 
     def _promising(self, entries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """(count,) of `entries` (n,), each the nearest to a crash of a few that are drawn by energy."""

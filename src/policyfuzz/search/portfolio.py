@@ -31,7 +31,6 @@ _RESEEDED = 0.1
 _PARENT_RADIUS_SHARE = 0.5
 #: How much a distinct finding raises the energy of its parent, at most.
 _LARGEST_BONUS = 3.0
-EXCLUDE=True
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class PortfolioSearch:
         explorers = int(rng.binomial(count, shares[Emitter.RANDOM]))
         climbers = self._climbers_for(context)
         served = climbers.served(count * shares[Emitter.CLIMB])
-        emitters = Emitters(context, archive, climbers, Mutator(context.space), rng, served, self._open(context, archive))
+        emitters = Emitters(context, archive, climbers, Mutator(context.space), rng, served)
         mutants = self._mutants(emitters, shares, count - explorers)
         return Cases.concatenate([context.sample(Purpose.EXPLORE, rng, explorers), mutants])
 
@@ -119,13 +118,6 @@ class PortfolioSearch:
         if self._archive is None:
             self._archive = Archive(len(context.space.dimensions))
         return self._archive
-
-    def _open(self, context: SearchContext, archive: Archive) -> NDArray[np.int64]:
-        """(n,) parents whose lineage has no finding; all that did not crash, if there is no such."""
-        roots, safe = context.corpus.column("root"), archive.safe
-        if not EXCLUDE: return safe
-        is_open = ~np.isin(roots[safe], roots[archive.crashed])
-        return safe[is_open] if is_open.any() else safe
 
     def _climbers_for(self, context: SearchContext) -> Climbers:
         if self._climbers is None:
