@@ -204,7 +204,21 @@ def test_climbers_are_the_same_after_a_round_trip_through_their_state():
     for climber in range(CLIMBERS):
         hill.generation(climber)
     state = hill.climbers.state()
-    again = Climbers.from_state({name: array.copy() for name, array in state.items()}).state()
+    again = Climbers.from_state({name: array.copy() for name, array in state.items()}, 3).state()
     assert again.keys() == state.keys()
     for name, array in state.items():
         np.testing.assert_array_equal(again[name], array)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("means", np.zeros((CLIMBERS, 4))),
+        ("widths", np.full((CLIMBERS, 3), np.nan)),
+        ("entries", np.zeros(CLIMBERS)),
+        ("climbed", np.zeros((2, 2), np.int64)),
+    ],
+)
+def test_a_state_that_no_climbers_can_have_is_refused(name, wrong):
+    with pytest.raises(ValueError, match=f"the {name} of climbers"):
+        Climbers.from_state(slope().climbers.state() | {name: wrong}, 3)

@@ -117,6 +117,15 @@ def test_a_restored_search_continues_identically(batches, window, size, has_marg
     assert_same_corpus(original.corpus, restored.corpus)
 
 
+def test_a_state_with_climbers_of_an_earlier_version_is_continued_with_new_ones():
+    original, restored = fuzzer_of(), fuzzer_of()
+    drive(original, 6)
+    state = {name: array for name, array in original.state().items() if not name.startswith("climbers.")}
+    state["climbers.entries"] = np.zeros(16, np.int64)
+    restored.restore(state, deepcopy(original.corpus), np.empty((0, 3)), np.empty((0, DESCRIPTOR_SIZE)))
+    assert len(drive(restored, 3)) == 90
+
+
 def test_stored_energies_are_those_of_the_corpus_at_every_batch():
     fuzzer, stored, in_flight = fuzzer_of(), {}, []
     for _ in range(30):

@@ -157,8 +157,17 @@ class Climbers:
         return {name: getattr(self, name) for name in _FIELDS}
 
     @classmethod
-    def from_state(cls, state: State) -> "Climbers":
-        """The climbers that had this `state`."""
+    def from_state(cls, state: State, dimensions: int) -> "Climbers":
+        """The climbers, in so many `dimensions`, that had this `state`; ValueError if nobody can have."""
+        model = cls.of(dimensions)
+        for name in _FIELDS:
+            given, expected = state[name], getattr(model, name)
+            shape = given.shape if name == "climbed" and given.ndim == 1 else expected.shape
+            if given.dtype != expected.dtype or given.shape != shape:
+                is_not = f"{given.dtype} {given.shape}, not {expected.dtype} {shape}"
+                raise ValueError(f"the {name} of climbers are {is_not}")
+            if not np.isfinite(given).all():
+                raise ValueError(f"the {name} of climbers are not all finite")
         return cls(*(state[name] for name in _FIELDS))
 
     def _is_current(

@@ -105,8 +105,9 @@ class PortfolioSearch:
     def restore(self, context: SearchContext, state: State) -> None:
         self._learnt = int(state["learnt"][0])
         self._bandit = Bandit.from_state(substate("bandit.", state))
-        climbers = substate("climbers.", state)
-        self._climbers = Climbers.from_state(climbers) if climbers else None
+        climbers, dimensions = substate("climbers.", state), len(context.space.dimensions)
+        # there are none before the first proposal; and earlier versions had climbers of another kind
+        self._climbers = Climbers.from_state(climbers, dimensions) if "means" in climbers else None
         self._evaluator = Evaluator.from_state(state)
         self._known_inputs, self._known_entries = set(), 0
         unit = context.space.to_unit(context.corpus.inputs)
