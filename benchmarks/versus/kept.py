@@ -30,7 +30,7 @@ class KeptTrial:
     metrics: Mapping[int, Metrics]  #: by the number of episodes
 
 
-def origin_of(trial: "RawTrial | KeptTrial") -> str:
+def origin_of(trial: RawTrial | KeptTrial) -> str:
     """What the last column says about a trial."""
     task = asdict(trial.task) | {"policy": None}  # which was a path on the machine that ran it
     facts = {"task": task, "known_regions": trial.known_regions, "about": dict(trial.about)}
@@ -66,7 +66,7 @@ def still_valid(kept: Sequence[KeptTrial], measured: Sequence[RawTrial]) -> list
     ]
 
 
-def is_outdated(trial: KeptTrial) -> bool:
+def is_outdated(trial: RawTrial | KeptTrial) -> bool:
     """True for the default as it was before our code has changed; only its row is about today's code."""
     return trial.task.contestant == OURS and trial.about.get("code") != code_digest()
 

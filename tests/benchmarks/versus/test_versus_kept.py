@@ -53,7 +53,11 @@ def test_default_of_other_code_is_not_mixed_with_that_of_now(made_trial, tmp_pat
     earlier = keep([made_trial("default", seed, (1,)) for seed in range(3)], tmp_path / "first")
     assert all(map(kept.is_outdated, earlier))
     assert len(Results.load(tmp_path / "raw", tmp_path, earlier).trials) == 3, "better than nothing"
-    made_trial("default", 0, (1, 2)).save(tmp_path / "raw")
+    write_report(tmp_path, tmp_path / "page.md", None, references=tmp_path, earlier=earlier)
+    assert "another state of its code than the present one on acasxu" in (tmp_path / "page.md").read_text()
+    of_now(made_trial("default", 0, (1, 2))).save(tmp_path / "raw")
+    write_report(tmp_path, tmp_path / "page.md", None, references=tmp_path, earlier=earlier)
+    assert "another state of its code" not in (tmp_path / "page.md").read_text()
     assert len(Results.load(tmp_path / "raw", tmp_path, earlier).trials) == 1
 
 
