@@ -145,7 +145,8 @@ def _circumstances(results: Results) -> Iterator[str]:
     if earlier := len(results.trials) - len(results.measured):
         yield f"{earlier} of these trials are of earlier runs, of which the numbers were kept and no curves"
     if outdated := dict.fromkeys(trial.task.label for trial in results.trials if is_outdated(trial)):
-        yield f"`default` was run with another state of its code than the present one on {', '.join(outdated)}"
+        names = ", ".join(outdated)
+        yield f"`default` was run with another state of its code than the present one on {names}"
     if len(codes) > 1:
         yield f"not of one piece: trials of our strategies were run with {len(codes)} states of their code"
 
