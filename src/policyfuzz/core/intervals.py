@@ -1,4 +1,4 @@
-"""Exact intervals of a share, from how often something happened in independent trials."""
+"""The exact interval of a rate (Clopper and Pearson), without SciPy."""
 
 import math
 
@@ -11,9 +11,10 @@ _PRECISION, _MOST_STEPS = 1e-12, 100
 
 
 def exact_interval(successes: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Clopper and Pearson); from 0 to 1 without `trials`."""
+    """The 95 % interval of a rate, from independent `trials`; 0 to 1 if there were none."""
     low = _rate_with_tail(successes, trials, _TAIL) if successes else 0.0
-    return low, _rate_with_tail(successes + 1, trials, 1 - _TAIL) if successes < trials else 1.0
+    high = _rate_with_tail(successes + 1, trials, 1 - _TAIL) if successes < trials else 1.0
+    return low, high
 
 
 def _rate_with_tail(count: int, draws: int, tail: float) -> float:

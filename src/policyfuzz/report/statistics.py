@@ -34,14 +34,7 @@ class FailureProbability:
         would be narrower, but the intervals would then miss the truth more often than they say.
         """
         low, high = exact_interval(crashes, draws)
-        return cls(
-            probability=crashes / draws if draws else math.nan,
-            low=low,
-            high=high,
-            draws=draws,
-            crashes=crashes,
-            of_solvable=of_solvable,
-        )
+        return cls(crashes / draws if draws else math.nan, low, high, draws, crashes, of_solvable)
 
     @classmethod
     def of_campaigns(cls, totals: Iterable[Progress], of_solvable: bool = False) -> "FailureProbability":
@@ -56,8 +49,8 @@ class FailureProbability:
         if not self.draws:
             return "not known yet"
         if not self.crashes:
-            return f"at most {_percentage(self.high)}"
-        return f"{_percentage(self.low)} to {_percentage(self.high)}"
+            return f"at most {percentage(self.high)}"
+        return f"{percentage(self.low)} to {percentage(self.high)}"
 
     def __str__(self) -> str:
         if not self.draws:
@@ -65,12 +58,12 @@ class FailureProbability:
         inputs = "of valid, solvable inputs" if self.of_solvable else "of valid inputs"
         draws = f"{self.draws:,} random draws"
         if not self.crashes:
-            return f"at most {_percentage(self.high)} {inputs} (95 %): none of {draws} failed"
-        interval = f"{_percentage(self.low)} to {_percentage(self.high)}"
-        return f"{_percentage(self.probability)} {inputs} (95 %: {interval}), from {draws}"
+            return f"at most {percentage(self.high)} {inputs} (95 %): none of {draws} failed"
+        interval = f"{percentage(self.low)} to {percentage(self.high)}"
+        return f"{percentage(self.probability)} {inputs} (95 %: {interval}), from {draws}"
 
 
-def _percentage(share: float) -> str:
+def percentage(share: float) -> str:
     """As a percentage; rare failures keep their digits."""
     magnitude = math.floor(math.log10(100 * share)) if share > 0 else 0
     return f"{share:.{max(1, _DIGITS - 1 - magnitude)}%}"
