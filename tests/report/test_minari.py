@@ -98,3 +98,14 @@ def test_findings_are_exported_by_the_command_line(tmp_path, capsys):
     numbers = [int(one.infos["finding"][0]) for one in dataset]
     assert numbers == [one.id for one in representatives(CampaignReader(folder), 3)]
     assert all(one.terminations[-1] for one in dataset)
+
+
+def test_witnesses_are_exported_as_demonstrations(tmp_path, capsys):
+    folder, out = tmp_path / "c", tmp_path / "avoided-v0"
+    options = ["--max-execs", "900", "-o", str(folder), "--ui", "none"]
+    assert exit_code(["fuzz", "ripple:dimensions=2,probability=0.02", *options]) == 1
+    assert exit_code(["triage", str(folder), "--per-mode", "1"]) == 1
+    assert exit_code(["export", str(folder), "--what", "minari", "--top", "3", "-o", str(out)]) == 0
+    flags = [bool(one.infos["is_witness"][0]) for one in minari.MinariDataset(out / "data")]
+    assert True in flags
+    assert False in flags

@@ -77,7 +77,7 @@ def triage_campaign(
     target: Target,
     make_runner: MakeBranchRunner,
     settings: TriageSettings,
-    tell: Tell,
+    tell: Tell = lambda _what, _done, _count: None,
 ) -> Triaged:
     """Find the failure modes of `campaign`, and look for witnesses and boundaries of some findings of each.
 
