@@ -15,6 +15,7 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").g
 #: multi-agent.md: who adds one has to have it run there.
 BLOCKS = {
     "gymnasium.md": 2,
+    "inside.md": 1,
     "multi-agent.md": 3,
     "onnx-controller.md": 1,
     "oracles.md": 2,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.binomial import exact_interval
 from policyfuzz.core.executions import Executions
+from policyfuzz.core.intervals import exact_interval
 from policyfuzz.core.oracle import NONE, Verdicts
 from policyfuzz.core.target import Run, Runner, Target, number, split_options
 from policyfuzz.targets.registry import load_target

@@ -1,5 +1,9 @@
 """The public names. `__init__.py` reads this list, and type checkers and editors do."""
 
+from policyfuzz.analysis.decisions import Decisions as Decisions
+from policyfuzz.analysis.decisions import record_inside as record_inside
+from policyfuzz.analysis.inconsistent import InconsistentDecisions as InconsistentDecisions
+from policyfuzz.analysis.inconsistent import ShareReplaced as ShareReplaced
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
 from policyfuzz.api.compare import compare as compare
@@ -9,6 +13,7 @@ from policyfuzz.api.failures import FailureModes as FailureModes
 from policyfuzz.api.failures import ResultFinding as ResultFinding
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
+from policyfuzz.api.inconsistent import inconsistent as inconsistent
 from policyfuzz.api.results import Records as Records
 from policyfuzz.api.results import Result as Result
 from policyfuzz.api.results import open_result as open_result
@@ -24,6 +29,9 @@ from policyfuzz.campaign.events import Waiting as Waiting
 from policyfuzz.conformance.suite import TargetConformance as TargetConformance
 from policyfuzz.core.actions import ActionSpace as ActionSpace
 from policyfuzz.core.actions import Macro as Macro
+from policyfuzz.core.activations import Activations as Activations
+from policyfuzz.core.activations import Layer as Layer
+from policyfuzz.core.activations import NoActivations as NoActivations
 from policyfuzz.core.branches import Branches as Branches
 from policyfuzz.core.branches import Segment as Segment
 from policyfuzz.core.errors import PolicyFuzzError as PolicyFuzzError

@@ -53,3 +53,14 @@ def test_numbers_of_records_go_there_and_back():
     assert changed.dtype == kind
     assert changed["agents"]["a"].tolist() == [2, 3, 4]
     assert changed["alive"].all()
+
+
+def test_what_is_added_to_a_choice_goes_round_to_another_one():
+    space = ActionSpace.choices(("a", "b", "c"), start=1)
+    np.testing.assert_array_equal(space.added(np.array([[3.0]]), np.array([[1.0]])), [[1.0]])
+    np.testing.assert_array_equal(space.added(np.array([[1.0]]), np.array([[2.0]])), [[3.0]])
+
+
+def test_what_is_added_to_a_number_stops_at_the_bounds():
+    space = ActionSpace.box(np.zeros(1), np.ones(1))
+    np.testing.assert_array_equal(space.added(np.array([[0.75]]), np.array([[0.5]])), [[1.0]])

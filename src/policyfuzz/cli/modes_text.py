@@ -7,12 +7,13 @@ from typing import Any
 
 from policyfuzz.cli.summary import replay_lines
 from policyfuzz.report.mode_summaries import ModeSummary
+from policyfuzz.report.ranking import worst_and_most_different
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.triage_file import Triage
 from policyfuzz.store.triage_records import NOT_MEANINGFUL, Avoidance, Boundary, Modes
 
-#: Numbers of members that the line of a mode shows.
-_MEMBERS_SHOWN = 8
+#: Numbers of members that the line of a mode shows, and of findings where modes say little.
+_MEMBERS_SHOWN, _EXAMPLES = 8, 6
 
 
 def modes_lines(campaign: CampaignReader, triage: Triage, summaries: list[ModeSummary]) -> list[str]:
@@ -26,6 +27,10 @@ def modes_lines(campaign: CampaignReader, triage: Triage, summaries: list[ModeSu
         lines += ["", *_block(one)]
     newer = campaign.progress().findings - modes.findings
     folder = shlex.quote(str(campaign.folder))
+    if not modes.is_stable:
+        unlike = worst_and_most_different(campaign, _EXAMPLES)
+        numbers = ", ".join(str(one.id) for one in unlike)
+        lines += ["", f"    the worst finding, and others most unlike it: {numbers}"]
     lines += ["", *replay_lines(campaign, f"M{summaries[0].mode.number}", "look at one:")]
     lines.append(f"in full:     policyfuzz show {folder} M{summaries[0].mode.number}")
     lines.append(f"findings:    policyfuzz show {folder} --findings")
@@ -110,7 +115,7 @@ def mode_values(summary: ModeSummary) -> dict[str, Any]:
 def _trust_text(modes: Modes) -> str:
     if modes.is_stable:
         return f"stable: halves of them agree (adjusted Rand index {modes.agreement:.2f})"
-    return f"not stable: {modes.reason or 'halves of them do not agree'}"
+    return modes.reason or "not stable: halves of them do not agree"
 
 
 def _block(summary: ModeSummary) -> list[str]:

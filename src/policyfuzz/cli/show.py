@@ -19,7 +19,14 @@ from policyfuzz.cli.modes_text import avoidance_lines, boundary_lines, mode_line
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, luck_text, replay_lines
 from policyfuzz.core.errors import UsageError
-from policyfuzz.report.mode_summaries import find_mode, finding_named, mode_summaries, summary_of, triage_of
+from policyfuzz.report.mode_summaries import (
+    error_number,
+    find_mode,
+    finding_named,
+    mode_summaries,
+    summary_of,
+    triage_of,
+)
 from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.report.ranking import ORDERS, ranked
 from policyfuzz.report.statistics import FailureProbability
@@ -35,8 +42,8 @@ _ERROR_WHEN = {
     "reseed": "with another case seed, ",
     "compare": "with a reference policy, ",
 }
-#: Rows of a list by default, and digits of a number at most.
-_LIMIT, _LONGEST_NUMBER = 50, 18
+#: Rows of a list by default.
+_LIMIT = 50
 #: SQLite knows no larger numbers.
 _LARGEST_OFFSET = 2**62
 
@@ -109,7 +116,7 @@ def command(
         if name is None:
             _list_errors(campaign, part, is_json)
         else:
-            _show_error(campaign, campaign.failed_episode(_number(name)), is_json)
+            _show_error(campaign, campaign.failed_episode(error_number(name)), is_json)
         return
     triage = triage_of(campaign)
     if name is not None:
@@ -119,12 +126,6 @@ def command(
     else:
         chosen = order or ("severity" if top else "found")
         _list_findings(campaign, triage, show_all, part, chosen, is_json)
-
-
-def _number(name: str) -> int:
-    if not name.isdecimal() or len(name) > _LONGEST_NUMBER:
-        raise UsageError(f"{name!r} is no number of an error", "policyfuzz show DIR --errors lists them")
-    return int(name)
 
 
 def _show_named(campaign: CampaignReader, triage: Triage, name: str, is_json: bool) -> None:

@@ -155,7 +155,15 @@ def print_summary(
         if not distinct and progress.lucky:
             console.print("no finding that was tried holds with other case seeds")
         console.print(
-            f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity"
+            f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity",
+            soft_wrap=True,
+        )
+    if progress.findings:
+        trust = " --trust" if replay_lines(campaign, 1, "")[1:] else ""
+        console.print(
+            f"explain:     policyfuzz triage {shlex.quote(str(campaign.folder))}{trust}",
+            style="bold",
+            soft_wrap=True,
         )
 
 

@@ -108,6 +108,15 @@ class ActionSpace:
         bounded = np.clip(numbers, self.low, self.high)
         return np.where(self.is_whole, np.rint(bounded), bounded)
 
+    def added(self, own: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`numbers` (..., a) on top of a policy's `own` (..., a), within the bounds.
+
+        Choices go round in a circle, so that adding 1 to the last one gives the first, which is another.
+        """
+        count = np.where(self.is_whole, self.high - self.low + 1, 1.0)
+        turned = self.low + np.mod(np.rint(own + numbers) - self.low, count)
+        return np.where(self.is_whole, turned, np.clip(own + numbers, self.low, self.high))
+
     def nearest_macro(self, numbers: NDArray[np.float64]) -> Macro | None:
         """The macro that `numbers` (a,) are, or the nearest one; None if there are none."""
         span = np.where(self.high > self.low, self.high - self.low, 1.0)

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace, action_numbers, with_numbers
+from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Policy
+
+#: No episode is longer.
+_LAST_STEP = 2**31
 
 
 @runtime_checkable
@@ -27,7 +31,7 @@ class Segment:
     start: int  #: the first step with it, from 1
     stop: int  #: the step after the last
     numbers: tuple[float, ...]  #: (a,) NaN where the policy's own number stays
-    is_added: bool = False  #: the numbers are added to the policy's own, within the bounds
+    is_added: bool = False  #: the numbers are added to the policy's own, as `ActionSpace.added` does
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,11 @@ class Branches:
         is_added = np.zeros((len(episodes), most), np.bool_)
         for row, segments in enumerate(episodes):
             for place, one in enumerate(segments):
+                if len(one.numbers) != width or not 0 <= one.start <= _LAST_STEP >= one.stop:
+                    raise UsageError(
+                        f"a branch gives {len(one.numbers)} numbers from step {one.start} to {one.stop}",
+                        f"an action has {width} numbers; is this branch of another target?",
+                    )
                 starts[row, place], stops[row, place] = one.start, one.stop
                 numbers[row, place], is_added[row, place] = one.numbers, one.is_added
         return cls(starts, stops, numbers, is_added)
@@ -96,7 +105,8 @@ class SteeredPolicy:
             here = np.flatnonzero(is_active[:, place])
             given = branches.numbers[rows[here], place]
             is_added = branches.is_added[rows[here], place][:, None]
-            chosen = self._space.allowed(given + np.where(is_added, numbers[here], 0.0))
+            more = self._space.added(numbers[here], given)
+            chosen = np.where(is_added, more, self._space.allowed(given))
             numbers[here] = np.where(np.isnan(given), numbers[here], chosen)
         actions = own.copy()
         changed = is_active.any(axis=1)

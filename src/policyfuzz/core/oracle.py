@@ -83,6 +83,11 @@ class Oracle(Protocol):
 class Composable:
     """Gives an oracle `|` (the first one to fire) and `&` (both fire)."""
 
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        """The kinds of crash that come from a sum or a count over steps, so that no single step decides."""
+        return ()
+
     def __or__(self: Oracle, other: Oracle) -> "AnyOf":
         return AnyOf(self, other)
 
@@ -118,6 +123,10 @@ class AnyOf(Composable):
     def kinds(self) -> tuple[str, ...]:
         return self.first.kinds + self.second.kinds
 
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        return accumulated_kinds(self.first) + accumulated_kinds(self.second)
+
     def judge(self, trajectories: Trajectories) -> Verdicts:
         one, two = self.first.judge(trajectories), self.second.judge(trajectories)
         takes_two = two.crashed & (~one.crashed | (two.steps < one.steps))
@@ -139,6 +148,12 @@ class AllOf(Composable):
     def kinds(self) -> tuple[str, ...]:
         return tuple(f"{one} and {two}" for one in self.first.kinds for two in self.second.kinds)
 
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        summed = {*accumulated_kinds(self.first), *accumulated_kinds(self.second)}
+        pairs = ((one, two) for one in self.first.kinds for two in self.second.kinds)
+        return tuple(f"{one} and {two}" for one, two in pairs if {one, two} & summed)
+
     def judge(self, trajectories: Trajectories) -> Verdicts:
         one, two = self.first.judge(trajectories), self.second.judge(trajectories)
         both = one.crashed & two.crashed
@@ -147,6 +162,11 @@ class AllOf(Composable):
             steps=np.where(both, np.maximum(one.steps, two.steps), NONE),
             margins=signed(np.fmax(one.margins, two.margins), both),
         )
+
+
+def accumulated_kinds(oracle: Oracle) -> tuple[str, ...]:
+    """The kinds of crash of `oracle` that come from a sum or a count; none if it does not say so."""
+    return tuple(getattr(oracle, "accumulated_kinds", ()))
 
 
 def at_first(fired: NDArray[np.bool_], margins: NDArray[np.float64] | None = None) -> Verdicts:

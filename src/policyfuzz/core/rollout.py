@@ -50,7 +50,7 @@ def rollout(
     raise_pending_interrupt()
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
-        watch = observer if observer is None or part.start == 0 else _shifted(observer, part.start)
+        watch = observer if observer is None or part.start == 0 else shifted(observer, part.start)
         parts.append(
             _rollout_at_once(simulator, policy, oracle, inputs[part], seeds[part], horizon, decay, watch)
         )
@@ -158,7 +158,7 @@ def _parts(count: int, capacity: int | None) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _shifted(observer: Observer, start: int) -> Observer:
+def shifted(observer: Observer, start: int) -> Observer:
     """`observer` of a part of the batch that begins at row `start`."""
     return lambda step, rows, actions, frame: observer(step, rows + start, actions, frame)
 

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.interfaces import NUMBERS, RAISED
-from policyfuzz.core.oracle import NONE, Composable, Oracle, Trajectories, Verdicts, at_first, smallest
+from policyfuzz.core.oracle import (
+    NONE,
+    Composable,
+    Oracle,
+    Trajectories,
+    Verdicts,
+    accumulated_kinds,
+    at_first,
+    smallest,
+)
 
 Symbol = Literal["<", "<=", ">", ">=", "=="]
 
@@ -132,6 +141,10 @@ class Return(_Comparison):
     number: float
     subject = "return"
 
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        return self.kinds
+
     def judge(self, trajectories: Trajectories) -> Verdicts:
         rewards = np.where(trajectories.counted, trajectories.rewards, 0.0)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -208,6 +221,10 @@ class WithKind(Composable):
     @property
     def kinds(self) -> tuple[str, ...]:
         return (self.kind,)
+
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        return self.kinds if accumulated_kinds(self.oracle) else ()
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         verdicts = self.oracle.judge(trajectories)

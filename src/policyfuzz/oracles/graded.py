@@ -10,7 +10,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.oracle import AllOf, AnyOf, Composable, Oracle, Trajectories, Verdicts, signed, smallest
+from policyfuzz.core.oracle import (
+    AllOf,
+    AnyOf,
+    Composable,
+    Oracle,
+    Trajectories,
+    Verdicts,
+    accumulated_kinds,
+    signed,
+    smallest,
+)
 from policyfuzz.oracles.conditions import Reward, Truncated, WithKind
 
 ROOM, IMPACT, WAY = "room", "impact", "way"
@@ -29,6 +39,10 @@ class Graded(Composable):
     @property
     def kinds(self) -> tuple[str, ...]:
         return self.oracle.kinds
+
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        return accumulated_kinds(self.oracle)
 
     def judge(self, trajectories: Trajectories) -> Verdicts:
         verdicts = self.oracle.judge(trajectories)

@@ -20,6 +20,8 @@ from policyfuzz.store.triage_records import (
 
 #: Of a mode that is named on a command line: M3.
 _PREFIX = "m"
+#: Digits of a number at most: SQLite knows no larger ones.
+_LONGEST_NUMBER = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,19 @@ def find_mode(triage: Triage, name: str) -> Mode | None:
     return found
 
 
+def error_number(name: str) -> int:
+    """The number of an error that `name` is."""
+    if not name.isdecimal() or len(name) > _LONGEST_NUMBER:
+        raise UsageError(f"{name!r} is no number of an error", "policyfuzz show DIR --errors lists them")
+    return int(name)
+
+
 def finding_named(campaign: CampaignReader, triage: Triage, name: str) -> Finding:
     """The finding that `name` names: its number, or the mode that it represents."""
     mode = find_mode(triage, name)
     if mode is not None:
         return campaign.finding(mode.representative)
-    if not name.isdecimal() or len(name) > 18:
+    if not name.isdecimal() or len(name) > _LONGEST_NUMBER:
         raise UsageError(
             f"{name!r} names no finding",
             "give its number, or a failure mode such as M1, see policyfuzz show DIR",

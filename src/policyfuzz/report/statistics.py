@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from policyfuzz.core.binomial import exact_interval
+from policyfuzz.core.intervals import exact_interval
 from policyfuzz.store.records import Progress
 
 #: Digits of a percentage that are shown.
@@ -34,14 +34,7 @@ class FailureProbability:
         would be narrower, but the intervals would then miss the truth more often than they say.
         """
         low, high = exact_interval(crashes, draws)
-        return cls(
-            probability=crashes / draws if draws else math.nan,
-            low=low,
-            high=high,
-            draws=draws,
-            crashes=crashes,
-            of_solvable=of_solvable,
-        )
+        return cls(crashes / draws if draws else math.nan, low, high, draws, crashes, of_solvable)
 
     @classmethod
     def of_campaigns(cls, totals: Iterable[Progress], of_solvable: bool = False) -> "FailureProbability":

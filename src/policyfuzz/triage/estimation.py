@@ -7,10 +7,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.binomial import exact_interval
 from policyfuzz.core.errors import UnhealthyTarget
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import SEED_END, UniformMap
+from policyfuzz.core.intervals import exact_interval
 from policyfuzz.core.target import Run, Target
 from policyfuzz.search.algorithm import Validator
 from policyfuzz.triage.estimate import PLAIN, SUBSET, Estimate, EstimateSettings, combined, short

@@ -48,6 +48,14 @@ class EncounterSimulator:
     """n encounters flown at once; actions are advisories 0-4."""
 
     signals: ClassVar[tuple[str, ...]] = ("range",)
+    #: Of what the networks see: ranges and speeds come in their own scale, angles in turns.
+    state_names: ClassVar[tuple[str, ...]] = (
+        "range [scaled]",
+        "bearing of the intruder [turns to the left]",
+        "relative heading of the intruder [turns]",
+        "own speed [scaled]",
+        "intruder speed [scaled]",
+    )
     capacity: ClassVar[int | None] = None
 
     def __init__(self) -> None:

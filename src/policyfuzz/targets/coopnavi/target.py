@@ -78,6 +78,10 @@ class Collisions(Composable):
     def kinds(self) -> tuple[str, ...]:
         return ("collision",)
 
+    @property
+    def accumulated_kinds(self) -> tuple[str, ...]:
+        return self.kinds if self.limit else ()
+
     def judge(self, trajectories: Trajectories) -> Verdicts:
         counted = trajectories.counted
         collisions = trajectories.signal("collisions")

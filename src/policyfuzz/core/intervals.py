@@ -1,4 +1,4 @@
-"""The exact interval of a probability from independent draws (Clopper and Pearson)."""
+"""The exact interval of a rate (Clopper and Pearson), without SciPy."""
 
 import math
 
@@ -10,10 +10,10 @@ _TAIL = 0.025
 _PRECISION, _MOST_STEPS = 1e-12, 100
 
 
-def exact_interval(count: int, draws: int) -> tuple[float, float]:
-    """Ends of the 95 % interval of a probability that gave `count` of `draws`; 0 and 1 without a draw."""
-    low = _rate_with_tail(count, draws, _TAIL) if count else 0.0
-    high = _rate_with_tail(count + 1, draws, 1 - _TAIL) if count < draws else 1.0
+def exact_interval(successes: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a rate, from independent `trials`; 0 to 1 if there were none."""
+    low = _rate_with_tail(successes, trials, _TAIL) if successes else 0.0
+    high = _rate_with_tail(successes + 1, trials, 1 - _TAIL) if successes < trials else 1.0
     return low, high
 
 
