@@ -39,6 +39,7 @@ _SWEPT = ("acasxu", _PUBLIC)
 @click.option("--public-networks", type=FOLDER, help="Folder with the public networks, for acasxu-public.")
 @click.option("--episodes", type=click.IntRange(min=10), help="Of each campaign.")
 @click.option("--findings", "most", default=200, show_default=True, help="Of each campaign, at most.")
+@click.option("--seed", default=0, show_default=True, help="Of the campaigns, and of the draw of findings.")
 @click.option("--campaign", "folder", type=FOLDER, help="Take findings of this campaign on the one --target.")
 @as_json
 def command(
@@ -46,6 +47,7 @@ def command(
     public_networks: Path | None,
     episodes: int | None,
     most: int,
+    seed: int,
     folder: Path | None,
     is_json: bool,
 ) -> int:
@@ -57,7 +59,7 @@ def command(
     lines: list[Measurement] = []
     with progress() as track:
         for entry in track(entries, "targets"):
-            lines += _measure(entry, episodes, most, folder)
+            lines += _measure(entry, episodes, most, seed, folder)
     if is_json:
         print_json([asdict(line) for line in lines])
     else:
@@ -65,14 +67,16 @@ def command(
     return int(any(line.is_met is False for line in lines))
 
 
-def _measure(entry: Entry, episodes: int | None, most: int, folder: Path | None) -> list[Measurement]:
+def _measure(
+    entry: Entry, episodes: int | None, most: int, seed: int, folder: Path | None
+) -> list[Measurement]:
     target = load(entry)
     if folder is not None:
-        findings = _drawn(CampaignReader(folder), most)
+        findings = _drawn(CampaignReader(folder), most, seed)
     else:
         count = episodes or _SLOW.get(entry.label, entry.episodes)
-        with finished_campaign(target, count, CampaignOptions(), force=True) as campaign:
-            findings = _drawn(campaign, most)
+        with finished_campaign(target, count, CampaignOptions(seed=seed), force=True) as campaign:
+            findings = _drawn(campaign, most, seed)
     crashes = [
         Crash(one.input, one.case_seed, one.crash_step, one.kind, one.episode_return) for one in findings
     ]
@@ -88,10 +92,10 @@ def _measure(entry: Entry, episodes: int | None, most: int, folder: Path | None)
     return [replace(line, what=f"{entry.label}: {line.what}") for line in lines]
 
 
-def _drawn(campaign: CampaignReader, most: int) -> list[Finding]:
+def _drawn(campaign: CampaignReader, most: int, seed: int) -> list[Finding]:
     """At most so many findings at random; each has an outcome of its own."""
     confirmed = [one for one in campaign.findings() if one.status == "confirmed"]
-    order = np.random.default_rng(0).permutation(len(confirmed))[:most]
+    order = np.random.default_rng(seed).permutation(len(confirmed))[:most]
     return [confirmed[place] for place in order]
 
 

@@ -35,7 +35,7 @@ class Drifting:
         states = np.column_stack(
             [wobble, speed + wobble / 9, np.ones(len(rows)), gap, 3.6 * speed + wobble * 0.4]
         )
-        return Frame(states, states, gap[:, None], np.ones(len(rows)), gap < 0)
+        return Frame(states, states, gap[:, None], 1 - speed / 100, gap < 0)
 
     def render(self, row):
         picture = np.full((20, 30, 3), 200, np.uint8)

@@ -63,6 +63,15 @@ def test_the_band_and_the_crash_are_drawn_and_explained():
     assert "bump at step 30" in title(figure)
 
 
+def test_a_reward_that_never_changes_is_left_out():
+    class Even(drifting.Drifting):
+        def frame(self, rows):
+            frame = super().frame(rows)
+            return replace(frame, rewards=np.ones(len(rows)))
+
+    assert "reward" not in panels(episode_figure(replayed(drifting.target(Even))))
+
+
 def test_named_choices_are_drawn_by_name():
     action = panels(episode_figure(replayed(drifting.target())))["action"]
     assert [label.get_text() for label in action.get_yticklabels()] == ["rest", "brake"]
@@ -121,7 +130,9 @@ def test_an_episode_that_an_error_ended_is_drawn(tmp_path, step):
                 raise ValueError("broken $pipe$")
             return super().step(actions, rows)
 
-    replay = replayed(drifting.target(Failing))
+    replay = replayed(
+        replace(drifting.target(Failing), actions=None) if step == 0 else drifting.target(Failing)
+    )
     figure = episode_figure(replay)
     assert f"could not be run beyond step {step}" in title(figure)
     draw_replay(replay, tmp_path / "x.png", BRAKE)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from policyfuzz import Angle, Choice, Integer, Real, Runner, Seed, load_target
+from policyfuzz.core.errors import UsageError
 from policyfuzz.targets.ripple.target import Pond
 from policyfuzz.triage.boundary import find_boundary
 from tests.triage.box_targets import Recorder, target_of
@@ -160,6 +161,19 @@ def test_finding_that_passes_now_takes_one_episode():
 def test_budget_is_never_exceeded(dimensions, budget):
     row, _ = ripple_finding(dimensions, 3)
     boundary_of(load_target(f"ripple:dimensions={dimensions}"), row, budget)
+
+
+def test_budget_without_an_episode_is_refused():
+    target = target_of([Real("x", 0, 1)], lambda rows: rows[:, 0] < 0.5)
+    with pytest.raises(UsageError, match="0 episodes"):
+        find_boundary(target, Runner(target), np.array([0.1]), SEED, 0)
+
+
+def test_finding_right_beside_the_boundary_is_sharpened():
+    target = target_of([Real("x", 0, 1), Real("y", 0, 1)], lambda rows: rows[:, 0] <= 0.5)
+    found, _ = boundary_of(target, [0.5, 0.3])
+    assert 0 < found.distance <= 1e-5
+    assert found.no_matter == ("y",)
 
 
 def test_inputs_of_a_round_are_run_together():

@@ -118,18 +118,18 @@ def test_no_more_episodes_are_run_than_the_budget_allows():
 
 def test_a_crash_has_the_same_avoidance_alone_and_among_others():
     target = obstacles()
-    crashes = [crash(at, 0.6 * at) for at in range(5, 25)] + [crash(4, 30.0)]
+    crashes = [crash(at, 0.6 * at) for at in range(5, 29, 3)] + [crash(4, 30.0)]
     together = avoidances(target, crashes)
     backwards = avoidances(target, crashes[::-1])[::-1]
-    alone = [avoidances(target, [one])[0] for one in crashes[:3]]
+    alone = [avoidances(target, [one])[0] for one in crashes[:2]]
     assert repr(together) == repr(backwards)
-    assert repr(together[:3]) == repr(alone)
+    assert repr(together[:2]) == repr(alone)
 
 
 def test_another_seed_draws_other_candidates():
     case = crash(30, 2.0)
     words = {
-        avoidances(obstacles(NUMBERS), [case], WitnessSettings(seed=seed))[0].branch for seed in range(4)
+        avoidances(obstacles(NUMBERS), [case], WitnessSettings(seed=seed))[0].branch for seed in range(3)
     }
     assert len(words) > 1
 

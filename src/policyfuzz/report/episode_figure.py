@@ -79,7 +79,7 @@ def episode_figure(replay: Replay, avoidance: Avoidance | None = None, is_compar
     stills = _stills(replay, seen) if replay.target.draw is None else []
     shown = _panels(replay, seen)
     heights = [_STILLS_HEIGHT * len(stills)] if stills else []
-    heights.append(_ROW_HEIGHT * -(-len(shown) // _COLUMNS))
+    heights.append(_ROW_HEIGHT * max(1, -(-len(shown) // _COLUMNS)))
     figure = Figure(figsize=(_WIDTH, sum(heights) + _MARGIN_HEIGHT), layout="constrained")
     figure.suptitle(_title(replay, seen, shown, avoidance, is_compared), fontsize="medium")
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -146,14 +146,20 @@ def _panels(replay: Replay, seen: _Seen) -> list[Panel]:
                 panel = Panel(name, panel.policy, panel.witness)
             actions.append(replace(panel, name=name, is_held=True, choices=choices))
     table = panels.measured(seen.signal_names, seen.state_names, *recordings, seen.last)
-    others = seen.witness.rewards[0] if seen.witness is not None else None
-    reward = Panel("reward", seen.policy.rewards[0], others)
-    return [*table.panels(seen.last, MOST_PANELS - len(actions) - 1), *actions, reward]
+    rewards = [_after_start(one.rewards[0]) for one in recordings[:2] if one is not None]
+    changes = any(np.unique(one[np.isfinite(one)]).size > 1 for one in rewards)
+    reward = [Panel("reward", rewards[0], rewards[1] if seen.branch else None)] if changes else []
+    return [*table.panels(seen.last, MOST_PANELS - len(actions) - len(reward)), *actions, *reward]
+
+
+def _after_start(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`rewards` (t,) without the zero of the start, which nothing was done for."""
+    return np.where(np.arange(len(rewards)) > 0, rewards, np.nan)
 
 
 def _draw_panels(part: SubFigure, shown: Sequence[Panel], seen: _Seen, replay: Replay) -> None:
     """One small axes for each number."""
-    rows = -(-len(shown) // _COLUMNS)
+    rows = max(1, -(-len(shown) // _COLUMNS))  # an episode that fails at once has nothing to show
     grid = part.subplots(rows, _COLUMNS, squeeze=False, sharex=True)
     for axes in grid.ravel()[len(shown) :]:
         axes.remove()

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Run, Target
 from policyfuzz.store.triage_records import Boundary, Change
 from policyfuzz.triage.neighbourhood import Neighbourhood
@@ -18,6 +19,8 @@ _FIRST_ROUND = 0.65
 _AFTER_SCREENING, _AFTER_AXES = 0.45, 0.25
 #: Random inputs, near ones and far ones, that are tried where no dimension alone helps.
 _DRAWS = 8
+#: Distance in the unit cube below which nothing is told apart.
+_SMALLEST = 1e-9
 #: The two sides of a pair are close when the gap is this share of the distance; even steps in between.
 _CLOSE, _STEPS = 0.05, 16
 
@@ -29,6 +32,8 @@ def find_boundary(
 
     Only inputs that are valid, and solvable where `target` tests that, are tried, all with the same seed.
     """
+    if budget < 1:
+        raise UsageError(f"a boundary may take {budget} episodes", "give it 1 or more; 40 are usual")
     around = Neighbourhood(target, run, np.array(row, np.float64), seed, budget)
     if around.crashes(around.row[None]) != [True]:
         return Boundary((), tuple(around.row.tolist()), 0.0, 0.0, (), (), around.episodes, crashes=False)
@@ -159,9 +164,8 @@ class _Search:
     def _try_draws(self) -> None:
         """Go towards the nearest of some random inputs that passes."""
         draws = self._around.draws(self._rng)
-        some = draws[
-            np.linspace(0, max(len(draws) - 1, 0), min(_DRAWS, len(draws), self._around.left), dtype=int)
-        ]
+        count = min(_DRAWS, len(draws), self._around.left)
+        some = draws[np.linspace(0, len(draws) - 1, count, dtype=int)]
         for row, crashes in zip(some, self._around.crashes(some), strict=True):
             if crashes is False:
                 self._add_passing(row)
@@ -216,7 +220,7 @@ class _Search:
 
 def _uncertainty(ray: Ray) -> float:
     """How much is open between the last crash and the first pass of a ray, as a ratio."""
-    return float(ray.high_distance / max(ray.low_distance, ray.distances[0] / 2))
+    return float(ray.high_distance / max(ray.low_distance, ray.distances[0] / 2, _SMALLEST))
 
 
 def _are_hopeless(rays: list[Ray]) -> bool:

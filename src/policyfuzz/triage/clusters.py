@@ -54,14 +54,14 @@ def group(points: Points, roots: Labels) -> Grouping:
     if len(points) < 4 * LEAST_SIZE:
         reason = f"{len(points)} findings are too few to tell modes apart"
         return Grouping(one, is_stable=False, agreement=float("nan"), reason=reason)
-    best, finer = 0.0, 0
+    apart, best, finer = cdist(points, points), 0.0, 0
     for level in LEVELS:
-        labels = linked_groups(points, roots, level)
+        labels = linked_groups(apart, roots, level)
         count = int(labels.max()) + 1
         if count > MOST_GROUPS:
             finer = max(finer, count)
             continue
-        agreement = _agreement(points, roots, labels, level)
+        agreement = _agreement(apart, roots, labels, level)
         if agreement >= STABLE and count > 1:
             return Grouping(labels, is_stable=True, agreement=agreement)
         if agreement >= STABLE and finer == 0:
@@ -90,15 +90,15 @@ def weighted(states: NDArray[np.float64], roots: Labels) -> Points:
     return np.asarray(flat @ directions[:kept].T)
 
 
-def linked_groups(points: Points, roots: Labels, neighbours: int) -> Labels:
-    """(n,) groups of `points` (n, q) that are linked through mutual nearest `neighbours`."""
-    count = len(points)
+def linked_groups(apart: NDArray[np.float64], roots: Labels, neighbours: int) -> Labels:
+    """(n,) groups of points at distances `apart` (n, n) that mutual nearest `neighbours` link."""
+    count = len(apart)
     if count <= LEAST_SIZE:
         return np.zeros(count, np.int64)
-    apart = cdist(points, points)
-    np.fill_diagonal(apart, -1.0)  # before all equal points
-    near = np.argsort(apart, axis=1, kind="stable")[:, 1 : neighbours + 1]
-    rows = np.repeat(np.arange(count), near.shape[1])
+    others = np.where(np.eye(count, dtype=np.bool_), np.inf, apart)
+    reach = min(neighbours, count - 1)
+    near = np.argpartition(others, reach - 1, axis=1)[:, :reach]
+    rows = np.repeat(np.arange(count), reach)
     links = coo_matrix((np.ones(near.size), (rows, near.ravel())), (count, count)).tocsr()
     labels = connected_components(links.multiply(links.T), directed=False)[1]
     return _without_fragments(apart, labels.astype(np.int64), roots)
@@ -203,15 +203,15 @@ def _usual(distances: NDArray[np.float64]) -> float:
     return float(np.quantile(finite, _USUAL)) if len(finite) else np.inf
 
 
-def _agreement(points: Points, roots: Labels, labels: Labels, level: int) -> float:
+def _agreement(apart: NDArray[np.float64], roots: Labels, labels: Labels, level: int) -> float:
     """Adjusted Rand index between groups of halves of the points, the median over several splits."""
     found = []
     for split in range(_SPLITS):
         is_first = _half(labels, roots, np.random.default_rng(split))
         sides = []
         for half in (np.flatnonzero(is_first), np.flatnonzero(~is_first)):
-            groups = linked_groups(points[half], roots[half], level)
-            sides.append(groups[nearest(points, points[half])])
+            groups = linked_groups(apart[np.ix_(half, half)], roots[half], level)
+            sides.append(groups[apart[:, half].argmin(axis=1)])
         found.append(adjusted_rand(*sides))
     return float(np.median(found))
 

@@ -66,10 +66,11 @@ class PointSearch:
 
     def _bisect(self, known: Avoidance) -> Search[Avoidance]:
         """`known`, with the last step at which a witness can branch off."""
+        looks = int(self.look is not None)
         branch, episodes = known.branch, known.point_episodes
         saves, fails = min(one.start for one in branch), max(self.crash.step, 1) + 1
         while fails - saves > 1:
-            left = self.settings.point_episodes - episodes
+            left = self.settings.point_episodes - looks - episodes
             found, spent = yield from self.probe(_inner(saves, fails, self._cost, left), branch, left)
             episodes += spent
             if found is None:
@@ -83,7 +84,7 @@ class PointSearch:
             standing=DECIDED,
             last_chance=saves,
             last_branch=branch,
-            point_episodes=episodes + (self.look is not None),
+            point_episodes=episodes + looks,
             blamed=self._blame(saves, words),
         )
 

@@ -144,7 +144,7 @@ def draw_encounter(
     step = int(recording.executions.verdicts.steps[0])
     begin = f"{step * encounter.STEP_SECONDS:.1f} s (step {step})"
     verdict = f"collision from {begin}" if step >= 0 else "no collision"
-    beside = "" if witness is None else f"; of the witness {witness.signals[:, 0].min():,.1f} ft"
+    beside = "" if witness is None else f"; of the {_name(witness)} {witness.signals[:, 0].min():,.1f} ft"
     speed = encounter.intruder_velocity(row[None])[1][0]
     figure.suptitle(
         f"{verdict}, closest approach {ranges.min():.1f} ft{beside}\n"
@@ -167,7 +167,7 @@ def _draw_tracks(
         other = np.array(witness.scenes)[:, :2]
         axes.plot(*other.T, color=_WITNESS, linewidth=9, alpha=0.6, solid_capstyle="round")
         _draw_own_track(axes, other, witness.actions, seconds)
-        axes.annotate("witness", tuple(other[-1]), textcoords="offset points", xytext=(9, 0))
+        axes.annotate(_name(witness), tuple(other[-1]), textcoords="offset points", xytext=(9, 0))
         axes.annotate("policy", tuple(own[-1]), textcoords="offset points", xytext=(9, 0))
     _draw_own_track(axes, own, recording.actions, seconds)
     axes.plot(*np.stack([own[closest], intruder[closest]]).T, color="red", linewidth=1, linestyle="--")
@@ -185,12 +185,17 @@ def _draw_tracks(
     ]
     lines.append(Line2D([], [], color=_INTRUDER, linewidth=1.5, label="intruder"))
     if witness is not None:
-        lines.append(Line2D([], [], color=_WITNESS, linewidth=9, alpha=0.6, label="witness"))
+        lines.append(Line2D([], [], color=_WITNESS, linewidth=9, alpha=0.6, label=_name(witness)))
     if last_chance is not None and last_chance < len(own):
         lines += axes.plot(
             *own[last_chance], "D", color=_LAST_CHANCE, markersize=8, label="point of no return"
         )
     axes.legend(handles=lines, loc="best", fontsize="small")
+
+
+def _name(witness: Recording) -> str:
+    """What to call an episode that departs from the policy."""
+    return "other way" if witness.executions.crashed[0] else "witness"
 
 
 def _draw_own_track(
@@ -211,7 +216,7 @@ def _draw_range(axes: Axes, recording: Recording, witness: Recording | None, las
         if advisory:
             axes.axvspan(times[step], times[step + 1], color=COLOURS[int(advisory)], alpha=0.25, linewidth=0)
     if witness is not None:
-        axes.plot(times, witness.signals[:, 0], color=_WITNESS, linewidth=3, label="witness")
+        axes.plot(times, witness.signals[:, 0], color=_WITNESS, linewidth=3, label=_name(witness))
     axes.plot(times, ranges, color="black", label="policy")
     axes.axhline(encounter.COLLISION_FEET, color="red", linestyle="--", linewidth=1)
     axes.annotate("200 ft", (times[-1], encounter.COLLISION_FEET), color="red", ha="right", va="bottom")
