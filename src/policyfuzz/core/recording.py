@@ -75,9 +75,8 @@ class Recordings:
     states: NDArray[np.float64]  #: (n, t, k)
     signals: NDArray[np.float64]  #: (n, t, s)
     rewards: NDArray[np.float64]  #: (n, t) zero at the start
-    actions: NDArray[
-        np.float64
-    ]  #: (n, t, a) what led to the state of the same time; none if actions are no numbers
+    #: (n, t, a) what led to the state of the same time, so none at the start; a is 0 if they are no numbers.
+    actions: NDArray[np.float64]
 
 
 def record_all(
