@@ -100,7 +100,9 @@ def test_findings_are_exported_by_the_command_line(tmp_path, capsys):
     assert all(one.terminations[-1] for one in dataset)
 
 
+@pytest.mark.slow
 def test_witnesses_are_exported_as_demonstrations(tmp_path, capsys):
+    minari = pytest.importorskip("minari")
     folder, out = tmp_path / "c", tmp_path / "avoided-v0"
     options = ["--max-execs", "900", "-o", str(folder), "--ui", "none"]
     assert exit_code(["fuzz", "ripple:dimensions=2,probability=0.02", *options]) == 1
