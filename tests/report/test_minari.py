@@ -104,9 +104,9 @@ def test_findings_are_exported_by_the_command_line(tmp_path, capsys):
 def test_witnesses_are_exported_as_demonstrations(tmp_path, capsys):
     minari = pytest.importorskip("minari")
     folder, out = tmp_path / "c", tmp_path / "avoided-v0"
-    options = ["--max-execs", "900", "-o", str(folder), "--ui", "none"]
-    assert exit_code(["fuzz", "ripple:dimensions=2,probability=0.02", *options]) == 1
-    assert exit_code(["triage", str(folder), "--per-mode", "1"]) == 1
+    options = ["--max-execs", "6000", "-o", str(folder), "--ui", "none"]
+    assert exit_code(["fuzz", "acasxu", *options]) == 1
+    assert exit_code(["triage", str(folder), "--per-mode", "20"]) == 1
     assert exit_code(["export", str(folder), "--what", "minari", "--top", "3", "-o", str(out)]) == 0
     flags = [bool(one.infos["is_witness"][0]) for one in minari.MinariDataset(out / "data")]
     assert True in flags

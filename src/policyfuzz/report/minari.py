@@ -64,8 +64,7 @@ def write_minari(folder: Path, target: Target, episodes: Sequence[RecordedEpisod
     observations = [_numbers(target, "observations", one.recording.observations) for one in episodes]
     actions = [_numbers(target, "actions", one.recording.actions) for one in episodes]
     buffers = [
-        _buffer(target, number, one, observations[number], actions[number])
-        for number, one in enumerate(episodes)
+        _buffer(number, one, observations[number], actions[number]) for number, one in enumerate(episodes)
     ]
     with writing(folder):
         around = folder.absolute().parent  # Minari joins a relative path with itself
@@ -112,7 +111,6 @@ def _numbers(target: Target, what: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _buffer(
-    target: Target,
     number: int,
     episode: RecordedEpisode,
     observations: NDArray[Any],
