@@ -32,11 +32,14 @@ MODULES = {
     "soak": "benchmarks.soak.run",
     "attacks": "benchmarks.attacks.command",
     "coordinator-limit": "benchmarks.coordinator.limit",
+    "estimate": "benchmarks.estimate.command",
     "footprint": "benchmarks.footprint",
     "freshness": "benchmarks.freshness.command",
     "million": "benchmarks.million",
     "readers": "benchmarks.readers.command",
     "witness": "benchmarks.witness",
+    "modes": "benchmarks.modes.command",
+    "boundary": "benchmarks.boundary",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -45,11 +48,14 @@ BENCHMARKS = SPEED | {
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",
     "attacks": "kills, stops, copies, cut logs, full disks: is a campaign the same afterwards (half an hour)",
     "coordinator-limit": "how many workers one coordinator keeps busy (minutes)",
+    "estimate": "do the intervals of estimate hold, and how many episodes does it save (half an hour)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
     "freshness": "are crashes fresher than other episodes, and does a search gain by freshness (minutes)",
     "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
     "witness": "witnesses of findings, whether they hold, and what they cost (an hour)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
+    "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
+    "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
 }
 
 EPILOG = """\

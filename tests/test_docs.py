@@ -14,8 +14,8 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").g
 #: Python blocks of each guide. test_docs_guides.py runs all of them, and test_pettingzoo_target.py those of
 #: multi-agent.md: who adds one has to have it run there.
 BLOCKS = {
-    "ci-job.md": 1,
     "gymnasium.md": 2,
+    "inside.md": 1,
     "multi-agent.md": 3,
     "onnx-controller.md": 1,
     "oracles.md": 2,

@@ -31,8 +31,8 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("policyfuzz ")]
 
 
-def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}
+def python(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"} | variables
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
@@ -93,7 +93,7 @@ def test_notebook_runs_from_top_to_bottom(tmp_path):
     assert (tmp_path / "fall.gif").is_file()
 
 
-@pytest.mark.parametrize("page", ["oracles.md", "strategies.md"])
+@pytest.mark.parametrize("page", ["inside.md", "oracles.md", "strategies.md"])
 def test_every_python_example_runs(tmp_path, page):
     for block in blocks(page, "python"):
         result = python(tmp_path, "-c", block)
@@ -146,16 +146,21 @@ def test_ci_guide_knows_what_is_fixed(tmp_path):
     np.savez(tmp_path / "bad.npz", W0=np.array([[0, 0], [0, 0], [-1, 1.0], [0, 0.0]]), b0=np.zeros(2))
     good = np.array([[-0.02, 0.02], [-0.05, 0.05], [-1, 1], [-0.3, 0.3]])
     np.savez(tmp_path / "policy.npz", W0=good, b0=np.zeros(2))
-    search, fixed = commands("ci-job.md")
+    search, fixed, export, dashboard = commands("ci-job.md")
     known = [word.replace("policy.npz", "bad.npz") for word in search if word != ">"][:-1]
     result = python(
         tmp_path, "-m", "policyfuzz", *known, "--max-execs", "300", "-o", "known-failures", "--force"
     )
     assert result.returncode == 1, result.stderr
     assert python(tmp_path, "-m", "policyfuzz", *fixed).returncode == 0
-    (tmp_path / "test_known_failures.py").write_text(blocks("ci-job.md", "python")[0])
+    assert python(tmp_path, "-m", "policyfuzz", *export).returncode == 0
     for policy, passes in (("policy.npz", True), ("bad.npz", False)):
-        text = blocks("ci-job.md", "python")[0].replace("policy.npz", policy)
-        (tmp_path / "test_known_failures.py").write_text(text)
-        tested = python(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_known_failures.py")
+        tested = python(
+            tmp_path,
+            *("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_known_failures.py"),
+            POLICYFUZZ_POLICY=f"npz:{policy}",
+        )
         assert (tested.returncode == 0) is passes, tested.stdout
+    (tmp_path / "known-failures").rename(tmp_path / "campaign")
+    assert python(tmp_path, "-m", "policyfuzz", *dashboard).returncode == 0
+    assert "<failure" in (tmp_path / "findings.xml").read_text()

@@ -11,6 +11,7 @@ from benchmarks.versus import columns, tables
 from benchmarks.versus.contestants import contestant_names
 from benchmarks.versus.goals import Goal
 from benchmarks.versus.judge import Verdict
+from benchmarks.versus.kept import load as load_kept
 from benchmarks.versus.report import Report, write_report
 from benchmarks.versus.results import Contest
 from benchmarks.versus.targets import choose
@@ -31,7 +32,8 @@ or any other that `policyfuzz fuzz` takes, with a colon: ripple:probability=0.01
 Examples:
   python -m benchmarks versus --target acasxu --seeds 3
   python -m benchmarks versus --target ripple-10 --contestant default --contestant random
-  python -m benchmarks versus -o versus --report-only --page versus.md"""
+  python -m benchmarks versus -o versus --report-only --page versus.md
+  python -m benchmarks versus --target ripple-50 --kept docs/versus-trials.csv --page docs/versus.md"""
 
 
 @click.command("versus", epilog=EPILOG)
@@ -51,6 +53,11 @@ Examples:
 @click.option(
     "--notes", type=click.Path(path_type=Path), help="Markdown file that goes to the end of the page."
 )
+@click.option(
+    "--kept",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="CSV file beside a page: go on from there.",
+)
 @click.option("--report-only", is_flag=True, help="Run nothing; report what lies in the folder.")
 def command(
     names: tuple[str, ...],
@@ -63,27 +70,30 @@ def command(
     out: Path,
     page: Path | None,
     notes: Path | None,
+    kept: Path | None,
     report_only: bool,
 ) -> int:
     """Run strategies and other fuzzers side by side: the same targets, rules and numbers of episodes.
 
     Every crash that a contestant claims is run again by a judge before it counts. Each trial is written to
     its own file in OUT/raw as soon as it is done, so the bench can be stopped at any time, and continues
-    when it is started again. Exit code 1 if a goal is missed. A goal is measured only with as many seeds as
-    are usual, and with the usual episodes of its target. Covered failure mass needs a reference set, which
-    `versus-reference` makes.
+    when it is started again. With --kept it goes on from the numbers of an earlier page, wherever that was
+    measured; of these, only the default is run again once its code has changed. Exit code 1 if a goal is
+    missed. A goal is measured only with as many seeds as are usual, and with the usual episodes of its
+    target. Covered failure mass needs a reference set, which `versus-reference` makes.
     """
     asked_targets: list[str] = []
     asked_contestants: tuple[str, ...] = ()
+    earlier = [] if kept is None else load_kept(kept)
     if not report_only:
         entries = choose(names, public_networks, episodes)
         asked_targets, asked_contestants = [one.label for one in entries], contestants or contestant_names()
         plan = Plan.make(entries, asked_contestants, seeds, peer_seeds)
         for line in plan.left_out:
             _say(line)
-        for number, done in enumerate(run_all(plan.tasks, out / "raw", jobs, _say), 1):
+        for number, done in enumerate(run_all(plan.tasks, out / "raw", jobs, _say, earlier), 1):
             _say(f"{number}. {_described(done)}")
-    report = write_report(out, page, notes, asked_targets, asked_contestants)
+    report = write_report(out, page, notes, asked_targets, asked_contestants, earlier=earlier)
     _print_tables(report)
     _say(f"pictures and CSV files are in {out}" + (f", the page is {page}" if page else ""))
     return int(any(goal.is_met is False for goal in report.goals))

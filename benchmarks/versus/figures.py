@@ -62,14 +62,16 @@ def draw_episodes(results: Results, path: Path) -> None:
 
     def draw(axes: Axes, label: str, metric: str) -> None:
         for contestant in results.contestants:
-            trials = results.of(label, contestant)
+            trials = results.drawn(label, contestant)
             if trials:
                 points = grid(trials[0].task.episodes)
                 _band(axes, contestant, points, [_curve(results, one, metric, points) for one in trials])
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
 
-    panels = {label: _panels(results, label) for label in results.labels}
-    _draw(panels, results.contestants, draw, "episodes", path)
+    labels = [one for one in results.labels if any(results.drawn(one, name) for name in results.contestants)]
+    panels = {label: _panels(results, label) for label in labels}
+    if panels:
+        _draw(panels, results.contestants, draw, "episodes", path)
 
 
 def draw_time(results: Results, contestants: Sequence[str], path: Path) -> None:
@@ -77,12 +79,12 @@ def draw_time(results: Results, contestants: Sequence[str], path: Path) -> None:
 
     def draw(axes: Axes, label: str, metric: str) -> None:
         for contestant in contestants:
-            trials = results.of(label, contestant)
+            trials = results.drawn(label, contestant)
             if trials:  # up to the end of the shortest trial
                 points = np.linspace(0, min(trial.cpu_seconds for trial in trials), _POINTS + 1)
                 _band(axes, contestant, points, [curve(one, metric, points, "cpu_times") for one in trials])
 
-    labels = [label for label in results.labels if any(results.of(label, name) for name in contestants)]
+    labels = [label for label in results.labels if any(results.drawn(label, name) for name in contestants)]
     if labels:
         _draw(dict.fromkeys(labels, _TIME_PANELS), contestants, draw, "seconds of CPU time", path)
 

@@ -8,6 +8,7 @@ from benchmarks.versus import columns, tables
 from benchmarks.versus.contestants import contestant_names, is_own
 from benchmarks.versus.diversity import RADII
 from benchmarks.versus.goals import BELOW_NOBODY, Goal, shortfalls
+from benchmarks.versus.kept import is_outdated
 from benchmarks.versus.results import Contest, Group, Results
 from benchmarks.versus.targets import ENTRIES
 from policyfuzz.core.errors import CampaignError
@@ -141,6 +142,11 @@ def _circumstances(results: Results) -> Iterator[str]:
     yield f"versions: {', '.join(versions)}"
     yield f"dates: {dates[0]}" + (f" to {dates[-1]}" if dates[-1] != dates[0] else "")
     yield f"trials: {len(results.trials)}; seeds: {_seeds(results)}"
+    if earlier := len(results.trials) - len(results.measured):
+        yield f"{earlier} of these trials are of earlier runs, of which the numbers were kept and no curves"
+    if outdated := dict.fromkeys(trial.task.label for trial in results.trials if is_outdated(trial)):
+        names = ", ".join(outdated)
+        yield f"`default` was run with another state of its code than the present one on {names}"
     if len(codes) > 1:
         yield f"not of one piece: trials of our strategies were run with {len(codes)} states of their code"
 

@@ -10,7 +10,8 @@ from typing import Any
 from benchmarks.versus import figures, reference
 from benchmarks.versus.contestants import contestant_names
 from benchmarks.versus.goals import Goal, check
-from benchmarks.versus.metrics import CURVES, Metrics, curve, mass_curve, measure
+from benchmarks.versus.kept import FIRST, ORIGIN, KeptTrial, origin_of
+from benchmarks.versus.metrics import CURVES, Metrics, curve, mass_curve
 from benchmarks.versus.page import BESIDE, beside, write_page
 from benchmarks.versus.results import Results
 from benchmarks.versus.tables import PAIR
@@ -33,14 +34,16 @@ def write_report(
     targets: Collection[str] = (),
     contestants: Collection[str] = (),
     references: Path = reference.FOLDER,
+    earlier: Sequence[KeptTrial] = (),
 ) -> Report:
     """Write pictures and CSV files into the folder `out`, whose raw files they are made from, and the `page`.
 
+    Tables have the trials of `earlier` runs too, as far as they have no raw file.
     Goals about `targets` and `contestants` are listed even if these did not run; a page lists all goals.
     Failure mass is measured by the reference sets in the folder of `references`.
     A page gets copies of what it shows beside it, so that it can go where the folder does not.
     """
-    results = Results.load(out / "raw", references)
+    results = Results.load(out / "raw", references, earlier)
     if page is not None:
         targets, contestants = list(ENTRIES), contestant_names()
     report = Report(results, check(results, targets, contestants))
@@ -69,12 +72,12 @@ def _read(notes: Path | None) -> str:
 def _write_trials(results: Results, path: Path) -> None:
     """Write the metrics of every trial, whole and at the episodes that slow peers had."""
     names = [field.name for field in fields(Metrics)]
-    _write_rows(path, ["target", "contestant", "seed", *names], _trial_rows(results, names))
+    _write_rows(path, [*FIRST, *names, ORIGIN], _trial_rows(results, names))
 
 
 def _write_curves(results: Results, path: Path) -> None:
     """Write what is drawn, of every trial over its episodes."""
-    heads = ["target", "contestant", "seed", "episodes", *CURVES, "mass_near"]
+    heads = [*FIRST, "episodes", *CURVES, "mass_near"]
     _write_rows(path, heads, _curve_rows(results))
 
 
@@ -95,13 +98,16 @@ def _trial_rows(results: Results, names: list[str]) -> Iterable[list[Any]]:
         task = trial.task
         contests = [one for one in results.contests(task.label) if one.find(task.contestant)]
         for episodes in sorted(contest.episodes for contest in contests):
-            metrics = measure(trial, episodes, results.covered(trial))
-            values = [getattr(metrics, name) for name in names]
-            yield [task.label, task.contestant, task.seed, *("" if one is None else one for one in values)]
+            metrics = results.metrics(trial, episodes)
+            if metrics is not None:
+                values = [
+                    "" if value is None else value for value in (getattr(metrics, name) for name in names)
+                ]
+                yield [task.label, task.contestant, task.seed, *values, origin_of(trial)]
 
 
 def _curve_rows(results: Results) -> Iterable[list[Any]]:
-    for trial in results.trials:
+    for trial in results.measured:
         task = trial.task
         points = figures.grid(task.episodes)
         curves = [curve(trial, name, points).astype(int).tolist() for name in CURVES]

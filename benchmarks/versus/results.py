@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from benchmarks.versus import raw, reference
+from benchmarks.versus import kept, raw, reference
 from benchmarks.versus.contestants import contestant_names, is_own
+from benchmarks.versus.kept import KeptTrial
 from benchmarks.versus.metrics import Covered, Metrics, measure
 from benchmarks.versus.raw import RawTrial
 from benchmarks.versus.reference import ReferenceSet
@@ -111,7 +112,7 @@ class Results:
 
     def __init__(
         self,
-        trials: Iterable[RawTrial],
+        trials: Iterable[RawTrial | KeptTrial],
         failures: dict[tuple[str, str], str] | None = None,
         references: Mapping[str, ReferenceSet] | None = None,
     ) -> None:
@@ -122,13 +123,19 @@ class Results:
         self._covered = {
             trial.task: Covered.of(trial, self.references[trial.task.label])
             for trial in self.trials
-            if trial.task.label in self.references
+            if isinstance(trial, RawTrial) and trial.task.label in self.references
         }
 
     @classmethod
-    def load(cls, folder: Path, references: Path = reference.FOLDER) -> "Results":
-        """What lies in a folder of raw files, with the sets in the folder of `references`."""
-        trials = list(raw.load_all(folder))
+    def load(
+        cls, folder: Path, references: Path = reference.FOLDER, earlier: Sequence[KeptTrial] = ()
+    ) -> "Results":
+        """What lies in a folder of raw files, with the sets in the folder of `references`.
+
+        Trials that have no raw file there come from `earlier` runs.
+        """
+        measured = list(raw.load_all(folder))
+        trials: list[RawTrial | KeptTrial] = [*measured, *kept.still_valid(earlier, measured)]
         if not trials:
             raise CampaignError(
                 f"no raw files in {folder}", "run the bench first, or give its folder with -o"
@@ -167,13 +174,22 @@ class Results:
         return sorted(names, key=_rank(contestant_names()))
 
     @cached_property
-    def _groups(self) -> dict[tuple[str, str], list[RawTrial]]:
-        found: dict[tuple[str, str], list[RawTrial]] = {}
+    def _groups(self) -> dict[tuple[str, str], list[RawTrial | KeptTrial]]:
+        found: dict[tuple[str, str], list[RawTrial | KeptTrial]] = {}
         for trial in self.trials:
             found.setdefault((trial.task.label, trial.task.contestant), []).append(trial)
         return found
 
-    def of(self, label: str, contestant: str) -> list[RawTrial]:
+    @property
+    def measured(self) -> list[RawTrial]:
+        """Trials with a raw file, in order."""
+        return [trial for trial in self.trials if isinstance(trial, RawTrial)]
+
+    def drawn(self, label: str, contestant: str) -> list[RawTrial]:
+        """Trials of `contestant` on a target that curves can be drawn of."""
+        return [trial for trial in self.of(label, contestant) if isinstance(trial, RawTrial)]
+
+    def of(self, label: str, contestant: str) -> list[RawTrial | KeptTrial]:
         """All trials of `contestant` on a target, which have the same number of episodes."""
         found = self._groups.get((label, contestant), [])
         lengths = sorted({trial.task.episodes for trial in found})
@@ -198,15 +214,21 @@ class Results:
 
         Longer trials of our strategies count up to there; a peer plans for the episodes that it is given.
         """
-        groups = tuple(
-            Group(name, tuple(self._measure(trial, episodes) for trial in self.of(label, name)))
+        names = [
+            name
             for name in self.contestants
             if self.length(label, name) == episodes or (is_own(name) and self.length(label, name) > episodes)
-        )
+        ]
+        measured = {name: [self.metrics(trial, episodes) for trial in self.of(label, name)] for name in names}
+        known_metrics = {name: tuple(filter(None, found)) for name, found in measured.items()}
+        groups = tuple(Group(name, found) for name, found in known_metrics.items() if found)
         known = max((trial.known_regions for trial in self.trials if trial.task.label == label), default=0)
         return Contest(label, episodes, groups, known)
 
-    def _measure(self, trial: RawTrial, episodes: int) -> Metrics:
+    def metrics(self, trial: RawTrial | KeptTrial, episodes: int) -> Metrics | None:
+        """What `trial` gave within so many `episodes`; None where nobody kept that."""
+        if isinstance(trial, KeptTrial):
+            return trial.metrics.get(episodes)
         return measure(trial, episodes, self.covered(trial))
 
 
@@ -238,7 +260,7 @@ def _weights(count: int) -> NDArray[np.float64]:
     return rng.multinomial(count, np.full(count, 1 / count), _RESAMPLES) / count
 
 
-def _place(trial: RawTrial) -> tuple[tuple[int, str], tuple[int, str], int]:
+def _place(trial: RawTrial | KeptTrial) -> tuple[tuple[int, str], tuple[int, str], int]:
     task = trial.task
     return _rank(tuple(ENTRIES))(task.label), _rank(contestant_names())(task.contestant), task.seed
 

@@ -24,6 +24,7 @@ from benchmarks.versus.contestants import (
 from benchmarks.versus.courses import has_courses
 from benchmarks.versus.diversity import RADII, novelty
 from benchmarks.versus.judge import Judge, Judged
+from benchmarks.versus.kept import KeptTrial, is_outdated
 from benchmarks.versus.raw import RawTrial, Task, code_digest, surroundings
 from benchmarks.versus.rules import Rules
 from benchmarks.versus.trial import Trial
@@ -70,12 +71,22 @@ class Done:
     problem: str = ""
 
 
-def run_all(tasks: Sequence[Task], folder: Path, jobs: int, say: Callable[[str], None]) -> Iterator[Done]:
-    """Run all `tasks` that have no raw file in `folder`, some `jobs` at a time, and write their files."""
+def run_all(
+    tasks: Sequence[Task],
+    folder: Path,
+    jobs: int,
+    say: Callable[[str], None],
+    earlier: Sequence[KeptTrial] = (),
+) -> Iterator[Done]:
+    """Run all `tasks` that have no raw file in `folder`, some `jobs` at a time, and write their files.
+
+    Those among the trials of `earlier` runs are not run again either, unless our code has changed since.
+    """
     if jobs < 1:
         raise UsageError(f"jobs is {jobs}, expected 1 or more")
     found = {task: raw.find(task, folder) for task in tasks}
-    left = [task for task, result in found.items() if result is None]
+    kept = {one.task for one in earlier if not is_outdated(one)}
+    left = [task for task, result in found.items() if result is None and task not in kept]
     _say_what_is_there(list(found.values()), say)
     if jobs == 1:
         yield from (run_one(task, folder) for task in left)

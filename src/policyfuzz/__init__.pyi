@@ -1,9 +1,19 @@
 """The public names. `__init__.py` reads this list, and type checkers and editors do."""
 
+from policyfuzz.analysis.decisions import Decisions as Decisions
+from policyfuzz.analysis.decisions import record_inside as record_inside
+from policyfuzz.analysis.inconsistent import InconsistentDecisions as InconsistentDecisions
+from policyfuzz.analysis.inconsistent import ShareReplaced as ShareReplaced
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
+from policyfuzz.api.compare import compare as compare
+from policyfuzz.api.estimate import estimate as estimate
+from policyfuzz.api.failures import FailureMode as FailureMode
+from policyfuzz.api.failures import FailureModes as FailureModes
+from policyfuzz.api.failures import ResultFinding as ResultFinding
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
+from policyfuzz.api.inconsistent import inconsistent as inconsistent
 from policyfuzz.api.results import Records as Records
 from policyfuzz.api.results import Result as Result
 from policyfuzz.api.results import open_result as open_result
@@ -17,6 +27,13 @@ from policyfuzz.campaign.events import Stopped as Stopped
 from policyfuzz.campaign.events import Synced as Synced
 from policyfuzz.campaign.events import Waiting as Waiting
 from policyfuzz.conformance.suite import TargetConformance as TargetConformance
+from policyfuzz.core.actions import ActionSpace as ActionSpace
+from policyfuzz.core.actions import Macro as Macro
+from policyfuzz.core.activations import Activations as Activations
+from policyfuzz.core.activations import Layer as Layer
+from policyfuzz.core.activations import NoActivations as NoActivations
+from policyfuzz.core.branches import Branches as Branches
+from policyfuzz.core.branches import Segment as Segment
 from policyfuzz.core.errors import PolicyFuzzError as PolicyFuzzError
 from policyfuzz.core.errors import UnhealthyTarget as UnhealthyTarget
 from policyfuzz.core.executions import Executions as Executions
@@ -26,6 +43,7 @@ from policyfuzz.core.inputs import InputSpace as InputSpace
 from policyfuzz.core.inputs import Integer as Integer
 from policyfuzz.core.inputs import Real as Real
 from policyfuzz.core.inputs import Seed as Seed
+from policyfuzz.core.inputs import UniformMap as UniformMap
 from policyfuzz.core.interfaces import Frame as Frame
 from policyfuzz.core.interfaces import Policy as Policy
 from policyfuzz.core.interfaces import Simulator as Simulator
@@ -58,6 +76,7 @@ from policyfuzz.policies.loaded import Spaces as Spaces
 from policyfuzz.policies.python_calls import EachAlone as EachAlone
 from policyfuzz.policies.python_calls import FunctionPolicy as FunctionPolicy
 from policyfuzz.policies.uri import load_policy as load_policy
+from policyfuzz.report.comparison import Comparison as Comparison
 from policyfuzz.search.algorithm import SearchAlgorithm as SearchAlgorithm
 from policyfuzz.search.algorithm import Update as Update
 from policyfuzz.search.bandit import Bandit as Bandit
@@ -73,4 +92,7 @@ from policyfuzz.store.records import Finding as Finding
 from policyfuzz.store.records import Progress as Progress
 from policyfuzz.store.writer import CampaignWriter as CampaignWriter
 from policyfuzz.targets.registry import load_target as load_target
+from policyfuzz.triage.estimate import Estimate as Estimate
+from policyfuzz.triage.known_cases import CaseResult as CaseResult
+from policyfuzz.triage.known_cases import KnownCases as KnownCases
 from policyfuzz.triage.replay import replay as replay

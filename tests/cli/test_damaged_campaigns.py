@@ -25,6 +25,8 @@ VERBS = (
     ("show", "--errors"),
     ("export", "-o", "x.csv"),
     ("export", "-o", "x.npz", "--what", "seeds"),
+    ("export", "-o", "x.py", "--what", "pytest"),
+    ("export", "-o", "x.xml", "--what", "junit"),
     ("replay", "1", "--no-picture"),
 )
 PRECIOUS = "do not touch\n"

@@ -8,6 +8,7 @@ from policyfuzz.core.errors import UsageError
 from policyfuzz.core.recording import record
 from policyfuzz.core.target import Runner
 from policyfuzz.execution.executor import choose_executor
+from policyfuzz.targets.acasxu.encounter import EncounterSimulator
 from policyfuzz.targets.registry import load_target
 
 SEEDS = np.zeros(4, np.uint64)
@@ -49,9 +50,12 @@ def test_a_policy_that_remembers_actions_is_told_what_was_done(encounters):
     def policy():
         made = target.policy()
         bank = made._bank
-        made._bank = lambda observations, previous: (
-            seen.append(previous.copy()) or bank(observations, previous)
-        )
+
+        def watched(observations, previous):
+            seen.append(previous.copy())
+            return bank(observations, previous)
+
+        made._bank = watched
         return made
 
     runner = Runner(replace(target, policy=policy))
@@ -117,3 +121,14 @@ def test_environments_have_actions_and_can_be_prolonged(name, tmp_path):
     assert longer.horizon == 3 * target.horizon
     if name.startswith("pettingzoo"):  # which nothing but its limit ends
         assert lengths[0] == longer.horizon + 1
+
+
+def test_a_simulator_that_holds_few_episodes_runs_each_with_its_own_branch(encounters):
+    target, inputs = encounters
+
+    class Two(EncounterSimulator):
+        capacity = 2
+
+    branches = Branches.of([[Segment(2, 90, (float(row + 1),))] for row in range(4)], 1)
+    few = Runner(replace(target, simulator=Two))(inputs, SEEDS, branches=branches)
+    np.testing.assert_array_equal(few.returns, Runner(target)(inputs, SEEDS, branches=branches).returns)

@@ -10,9 +10,13 @@ from PIL import Image, ImageDraw
 
 from policyfuzz import CampaignReader, Runner, load_target
 from policyfuzz.cli.main import exit_code
+from policyfuzz.core.branches import Segment
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.report import film as film_files
-from policyfuzz.report.film import new_film
+from policyfuzz.report.film import Marks, film_replay, new_film
+from policyfuzz.store.triage_records import WITNESS, Avoidance
+from policyfuzz.triage.replay import replay_on
+from tests.report import drifting
 
 SIZE = (60, 30)  # of the pictures of the target, caption included
 RED = np.array([208, 32, 32])
@@ -149,7 +153,70 @@ def test_caption_is_never_cut_off(width):
         crash_step=1000,
     )
     draw = ImageDraw.Draw(Image.new("RGB", (width, 40)))
-    title, said, font = film_files._texts(draw, width - 40, 1000, replay, has_crashed=True)  # type: ignore[arg-type]
+    marks = Marks(1000, 1000, last_chance=700)
+    title, said, font = film_files._texts(draw, width - 40, 1000, replay, marks)  # type: ignore[arg-type]
     assert draw.textlength(title, font) + draw.textlength(said, font) <= width - 40
     assert title in ("", "finding 1234", "gym:HalfCheetah-v5, finding 1234")
     assert said.endswith("step 1000 of 1000") or width < 160
+
+
+BRAKE = Avoidance(WITNESS, 3, (Segment(5, 99, (1.0,)),), "brake from step 5 on", last_chance=8)
+
+
+@pytest.fixture
+def braking():
+    """A replay on a target that crashes at step 30, and ends with it; braking goes on to step 40."""
+    finding = SimpleNamespace(
+        id=4, input=np.array([0.6, 1.0]), case_seed=3, kind="bump", crash_step=30, episode_return=30.0
+    )
+    return replay_on(drifting.target(), finding)  # type: ignore[arg-type]
+
+
+def frames_of(path: Path) -> list[np.ndarray]:
+    with Image.open(path) as film:
+        frames = []
+        for number in range(film.n_frames):
+            film.seek(number)
+            frames += [np.asarray(film.convert("RGB"))] * round(film.info["duration"] / 50)
+        return frames
+
+
+def spot(picture: np.ndarray) -> int:
+    """Where the dark pixel of a picture of the target is."""
+    return int(picture.astype(int).sum(axis=1).argmin())
+
+
+def test_policy_and_witness_are_filmed_side_by_side(tmp_path, braking):
+    film_replay(braking, tmp_path / "x.gif", BRAKE)
+    frames = frames_of(tmp_path / "x.gif")
+    # a second of 20 pictures stands still at the point of no return, at the crash and at the end
+    assert len(frames) == 41 + 3 * 20
+    assert {frame.shape for frame in frames} == {frames[0].shape}
+    assert frames[0].shape[1] == 30 + 8 + 30
+    for moment, of_policy, of_witness in ((0, 0, 0), (27 + 20, 17, 0), (29 + 20, 19, 0)):
+        row = frames[moment][28 + 10]
+        assert (spot(row[:30]), spot(row[38:])) == (of_policy, of_witness)
+
+
+def test_only_the_policy_is_framed_at_its_crash_and_its_last_picture_held(tmp_path, braking):
+    film_replay(braking, tmp_path / "x.gif", BRAKE)
+    frames = frames_of(tmp_path / "x.gif")
+    before, crash, last = frames[29 + 20], frames[30 + 20], frames[-1]
+    assert np.abs(before[28 + 3, 3].astype(int) - RED).max() > 60
+    for frame in (crash, last):
+        assert np.abs(frame[28 + 3, 3].astype(int) - RED).max() < 40
+        assert np.abs(frame[28 + 3, 38 + 3].astype(int) - RED).max() > 60
+    np.testing.assert_array_equal(crash[28:48, :30], last[28:48, :30])
+
+
+def test_a_film_of_both_is_written_as_mp4(tmp_path, braking):
+    pytest.importorskip("imageio_ffmpeg")
+    film_replay(braking, tmp_path / "x.mp4", BRAKE)
+    assert (tmp_path / "x.mp4").stat().st_size > 0
+
+
+def test_without_a_witness_the_policy_is_filmed_alone(tmp_path, braking):
+    film_replay(braking, tmp_path / "x.gif", Avoidance("none found", 64))
+    frames = frames_of(tmp_path / "x.gif")
+    assert frames[0].shape == (20 + 40, 30, 3)
+    assert len(frames) == 31 + 20

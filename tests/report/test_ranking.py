@@ -1,13 +1,16 @@
 """Findings are listed by how bad and how different they are."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from policyfuzz import CampaignReader, fuzz
 from policyfuzz.cli.main import exit_code
-from policyfuzz.report.ranking import farthest_first, ranked, worst_and_most_different
+from policyfuzz.report.ranking import farthest_first, ranked, representatives, worst_and_most_different
+from policyfuzz.store.triage_file import add_to_triage
+from policyfuzz.store.triage_records import Mode, Modes
 
 RIPPLE = "ripple:dimensions=3,probability=0.02,regions=2"
 
@@ -74,3 +77,21 @@ def test_show_lists_the_worst(folder, capsys):
     assert exit_code(["show", str(folder), "--sort", "distance", "--limit", "2"]) == 0
     assert exit_code(["show", str(folder), "1", "--top", "3"]) == 2
     assert "--sort and --top are for lists of findings" in capsys.readouterr().err
+
+
+def test_representatives_are_the_worst_and_most_different_before_triage(folder):
+    campaign = CampaignReader(folder)
+    found = [one.id for one in representatives(campaign, 4)]
+    assert found == [one.id for one in worst_and_most_different(campaign, 4)]
+
+
+@pytest.mark.parametrize("is_stable", [True, False])
+def test_representatives_are_those_of_stable_modes(folder, tmp_path, is_stable):
+    copy = CampaignReader(shutil.copytree(folder, tmp_path / "c"))
+    numbers = [one.id for one in copy.findings(distinct_only=True)[3:6]]
+    modes = [Mode(place, "caught", number, (number,), 1, 0.1) for place, number in enumerate(numbers, 1)]
+    known = Modes(tuple(modes), is_stable, 1.0, 3, 0, 0)
+    add_to_triage(copy.folder, copy.about["instance"], {}, known)
+    found = [one.id for one in representatives(copy, 2)]
+    assert (found == numbers[:2]) == is_stable
+    assert len(found) == 2

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policyfuzz.search.bandit import (
-    LEAST_CLIMBING_SHARE,
     LEAST_GROUP_SHARE,
     RANDOM_SHARE,
     SEEKERS,
@@ -60,7 +59,7 @@ def test_emitter_that_finds_more_gets_more(emitter):
     group = SEEKERS if emitter in SEEKERS else WALKERS
     shares, before = taught({emitter: 0.4}).shares(9), taught({}).shares(9)
     assert shares[emitter] > before[emitter]
-    others = [one for one in group if one not in (emitter, Emitter.CLIMB)]
+    others = [one for one in group if one != emitter]
     assert (shares[others] < shares[emitter]).all()
     assert (shares[group] > 0).all(), "everybody gets a little"
 
@@ -70,13 +69,6 @@ def test_group_keeps_a_share_however_little_it_finds(group):
     others = [one for one in (*SEEKERS, *WALKERS) if one not in group]
     shares = taught(dict.fromkeys(others, 1.0) | dict.fromkeys(group, 0.0)).shares(9)
     assert shares[group].sum() == pytest.approx((1 - RANDOM_SHARE) * LEAST_GROUP_SHARE)
-
-
-def test_climbers_get_a_share_of_what_seekers_do_however_little_they_find():
-    shares = taught({Emitter.JUMP: 0.9, Emitter.CLIMB: 0.0}).shares(9)
-    assert shares[Emitter.CLIMB] == pytest.approx(LEAST_CLIMBING_SHARE * shares[SEEKERS].sum())
-    shares = taught({Emitter.CLIMB: 0.9}).shares(9)
-    assert shares[Emitter.CLIMB] > 0.8 * shares[SEEKERS].sum()
 
 
 def test_newer_experience_counts_more_than_older():

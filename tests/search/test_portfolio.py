@@ -117,6 +117,15 @@ def test_a_restored_search_continues_identically(batches, window, size, has_marg
     assert_same_corpus(original.corpus, restored.corpus)
 
 
+def test_a_state_with_climbers_of_an_earlier_version_is_continued_with_new_ones():
+    original, restored = fuzzer_of(), fuzzer_of()
+    drive(original, 6)
+    state = {name: array for name, array in original.state().items() if not name.startswith("climbers.")}
+    state["climbers.entries"] = np.zeros(16, np.int64)
+    restored.restore(state, deepcopy(original.corpus), np.empty((0, 3)), np.empty((0, DESCRIPTOR_SIZE)))
+    assert len(drive(restored, 3)) == 90
+
+
 def test_stored_energies_are_those_of_the_corpus_at_every_batch():
     fuzzer, stored, in_flight = fuzzer_of(), {}, []
     for _ in range(30):
@@ -260,8 +269,9 @@ def test_findings_without_a_result_are_walked_through_like_others(has_error):
         errors = dict.fromkeys(np.flatnonzero(crashed).tolist(), "boom") if has_error else None
         return Executions.of(returns, crashed, cases.inputs[:, None], errors)
 
-    cases = drive(fuzzer_of(space), 30, 64, run)
-    assert run(cases).crashed.mean() > 0.1  # 0.01 of random ones
+    crashed = run(drive(fuzzer_of(space), 30, 64, run)).crashed
+    assert crashed.any()
+    assert crashed[crashed.argmax() :].mean() > 0.1  # 0.01 of random ones
 
 
 def test_a_batch_of_nothing_but_failures_without_states_is_learnt_from():
@@ -332,6 +342,24 @@ def test_search_climbs_and_jumps_when_nothing_ever_crashes():
     mutants = cases[cases.purposes == Purpose.MUTANT]
     assert len(mutants) > 300
     assert np.median(mutants.inputs[:, 0]) < 0.2, "towards low returns"
+
+
+def test_jumps_and_climbs_leave_lineages_with_a_finding_to_the_walkers():
+    fuzzer = fuzzer_of(samples=256)
+    drive(fuzzer, 6, 256)
+    corpus, jumps = fuzzer.corpus, 0
+    for _ in range(12):
+        before = len(fuzzer.algorithm._climbers.climbed)
+        findings = fuzzer.algorithm._archive.crashed
+        crashed = set(corpus.column("root")[findings].tolist())
+        cases = drive(fuzzer, 1, 256)
+        parents = cases.parents[cases.emitters == Emitter.JUMP]
+        assert not crashed & set(corpus.column("root")[parents].tolist())
+        assert not crashed & set(fuzzer.algorithm._climbers.climbed[before:].tolist())
+        jumps += len(parents) * bool(crashed)
+    climbed = fuzzer.algorithm._climbers.climbed
+    assert len(np.unique(climbed)) == len(climbed) > 1, "nobody climbs from the same draw twice"
+    assert jumps
 
 
 def test_import_has_no_parent_and_teaches_the_bandit_nothing():

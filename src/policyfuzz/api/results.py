@@ -4,7 +4,7 @@ import base64
 import html
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, overload
@@ -12,17 +12,22 @@ from typing import Any, Generic, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.api.failures import FailureMode, FailureModes, ResultFinding
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.recording import Recording, record
-from policyfuzz.core.target import Target
+from policyfuzz.core.target import Runner, Target
+from policyfuzz.report.mode_summaries import mode_summaries, triage_of
 from policyfuzz.report.outside import excesses
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
 from policyfuzz.store.database import picture_file
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding, Progress, record_of
-from policyfuzz.triage.replay import Replay, replay, replay_on
+from policyfuzz.store.records import CONFIRMED, FailedEpisode, Progress, record_of
+from policyfuzz.store.triage_file import Triage
+from policyfuzz.store.triage_records import Avoidance, Boundary
+from policyfuzz.triage.boundary import EPISODES, find_boundary
+from policyfuzz.triage.replay import Replay, is_safe_to_run, replay, replay_on, target_of
 
 #: Films larger than this are not put into a notebook, which would hold them as text.
 _LARGEST_EMBEDDED_BYTES = 20_000_000
@@ -47,6 +52,7 @@ class Records(Sequence[Record], Generic[Record]):
     _kind: type[Record]
     _table: str
     _numbers: NDArray[np.int64]  #: (n,) of the records
+    _further: Mapping[str, Any] = field(default_factory=dict)  #: fields of every record that are not stored
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -96,7 +102,7 @@ class Records(Sequence[Record], Generic[Record]):
     def _record(self, row: dict[str, Any]) -> Record:
         inputs = [row[name] for name in self._campaign.input_columns if name in row]
         others = {"input": np.array(inputs, np.float64)} if inputs else {}
-        return cast(Record, record_of(cast(Any, self._kind), row, **others))
+        return cast(Record, record_of(cast(Any, self._kind), row, **others, **self._further))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         choices = {
@@ -138,25 +144,29 @@ class Replayed(Replay):
     """A finding that was run again. It can be drawn, filmed and read step by step."""
 
     folder: Path  #: where pictures and films go by default
+    is_safe: bool = True  #: no episode has hung or killed its process, so others can be run to compare with
+    avoidance: Avoidance | None = None  #: what triage knows of how the crash can be avoided
 
     @staticmethod
-    def of(outcome: Replay, folder: Path) -> "Replayed":
-        """`outcome`, of the campaign in `folder`."""
+    def of(outcome: Replay, campaign: CampaignReader) -> "Replayed":
+        """`outcome` of a finding of `campaign`."""
         parts: dict[str, Any] = {part.name: getattr(outcome, part.name) for part in fields(outcome)}
-        return Replayed(**parts, folder=folder)
+        known = triage_of(campaign).of(outcome.finding.id).avoidance
+        is_safe = is_safe_to_run(campaign)
+        return Replayed(**parts, folder=campaign.folder, is_safe=is_safe, avoidance=known)
 
     def picture(self, path: str | os.PathLike[str] | None = None) -> Shown:
-        """Draw the episode into the PNG file `path`."""
+        """Draw the episode into the PNG file `path`, with its witness if triage has found one."""
         from policyfuzz.report.episode_figure import draw_replay
 
         file = self._file(path, ".png")
         if file.suffix.lower() != ".png":
             raise UsageError(f"cannot draw into {file.name!r}", "name a file that ends in .png")
-        draw_replay(self, file)
+        draw_replay(self, file, self.avoidance, is_compared=self.is_safe)
         return Shown(file)
 
     def film(self, path: str | os.PathLike[str] | None = None) -> Shown:
-        """Film the episode into `path`, an .mp4 or .gif file."""
+        """Film the episode into `path`, an .mp4 or .gif file, beside its witness if triage has found one."""
         from policyfuzz.report.film import best_format, can_film, film_replay
 
         if not can_film(self.target):
@@ -165,7 +175,7 @@ class Replayed(Replay):
                 "its simulator has no render(row); of an environment, make it with render_mode='rgb_array'",
             )
         file = self._file(path, best_format())
-        film_replay(self, file)
+        film_replay(self, file, self.avoidance)
         return Shown(file)
 
     def recording(self) -> Recording:
@@ -218,9 +228,31 @@ class Result:
         return totals(self._campaign, self.progress, self.stop_reason)
 
     @property
-    def findings(self) -> Records[Finding]:
+    def findings(self) -> Records[ResultFinding]:
         """The confirmed findings."""
         return self._findings(CONFIRMED)
+
+    def finding(self, number: int) -> ResultFinding:
+        """The finding of this number."""
+        self._campaign.finding(number)  # or says that there is none
+        return self.findings_at([number])[0]
+
+    def findings_at(self, numbers: Sequence[int] | NDArray[np.int64]) -> Records[ResultFinding]:
+        """The findings of these numbers."""
+        wanted = np.asarray(numbers, np.int64)
+        return Records(self._campaign, ResultFinding, "findings", wanted, {"result": self})
+
+    @property
+    def triage(self) -> Triage:
+        """What second runs of the findings have shown so far."""
+        return triage_of(self._campaign)
+
+    @property
+    def modes(self) -> FailureModes:
+        """The failure modes, the worst first; empty before triage."""
+        triage = self.triage
+        found = [FailureMode(one, self) for one in mode_summaries(self._campaign, triage)]
+        return FailureModes(found, triage.modes)
 
     @property
     def errors(self) -> Records[FailedEpisode]:
@@ -240,8 +272,14 @@ class Result:
         """Run the finding of this number again."""
         found = self._campaign.finding(finding)
         if self.target is None:
-            return Replayed.of(replay(self._campaign, found, trust=self.trust), self.folder)
-        return Replayed.of(replay_on(self.target, found), self.folder)
+            return Replayed.of(replay(self._campaign, found, trust=self.trust), self._campaign)
+        return Replayed.of(replay_on(self.target, found), self._campaign)
+
+    def minimize(self, finding: int, max_execs: int = EPISODES) -> Boundary:
+        """How far the finding of this number is from an input that passes, and along which dimensions."""
+        found = self._campaign.finding(finding)
+        target = self.target or target_of(self._campaign, None, self.trust, None)
+        return find_boundary(target, Runner(target), found.input, found.case_seed, max_execs)
 
     def outside_own_reset(self, finding: int) -> dict[str, float] | None:
         """Dimension to how far the finding lies outside of what the environment's own reset draws.
@@ -250,12 +288,12 @@ class Result:
         """
         return excesses(self._campaign, self._campaign.finding(finding).input)
 
-    def _findings(self, status: str | None, where: str = "1") -> Records[Finding]:
+    def _findings(self, status: str | None, where: str = "1") -> Records[ResultFinding]:
         """The findings of this `status`, None for all, for which `where` holds."""
         chosen = "1" if status is None else "status = ?"
         values = () if status is None else (status,)
         numbers = self._campaign.numbers("findings", f"{chosen} AND {where}", values)
-        return Records(self._campaign, Finding, "findings", numbers)
+        return self.findings_at(numbers)
 
     def __repr__(self) -> str:
         config, now = self._campaign.config, self.progress

@@ -34,6 +34,8 @@ _WEAK_CRASH_RATE = 0.5
 _UNHEALTHY_ERROR_SHARE = 0.5
 #: Share of good draws below which the search wastes most of its time.
 _LOW_VALID_RATE = 0.05
+#: Share of episodes with the same margin that is worth a word.
+_FLAT_SHARE = 0.1
 #: Episodes per second below which a user should know what to expect.
 _SLOW_RATE = 1.0
 
@@ -156,7 +158,7 @@ def check_target(
     pace = Pace(seconds, 1, target.batch_size, told)
     run = pace.of_cases(lambda some: runner(some.inputs, some.seeds))
     nominal = run_nominal(cases, run, fuzzer.validator.valid_rate, REPLAYS, target)
-    return examine(target, nominal, make_runner)
+    return [*examine(target, nominal, make_runner), _estimate(target, nominal.executions)]
 
 
 def examine(target: Target, nominal: Nominal, make_runner: MakeRunner = Runner) -> list[Diagnosis]:
@@ -311,6 +313,22 @@ def _return_varies(executions: Executions) -> Diagnosis:
         f"every episode returns {returns[0]:.4g}: return cannot guide the search",
         "give the simulator a reward that falls as a crash comes nearer",
     )
+
+
+def _estimate(target: Target, executions: Executions) -> Diagnosis:
+    """Whether `policyfuzz estimate` can do more than count failures among random draws."""
+    passed = executions.verdicts.margins[executions.sound & ~executions.crashed]
+    if target.inputs.from_uniform is None:
+        problem = "the input space has a sampler and no uniform_map"
+    elif not np.isfinite(passed).any():
+        problem = "the oracle tells no margin"
+    else:
+        values, counts = np.unique(passed, return_counts=True)
+        share, value = counts.max() / len(passed), values[counts.argmax()]
+        flat = f"; {share:.0%} of random episodes have the margin {value:.4g}, where it leads nowhere"
+        message = f"rare failures can be estimated{flat if share > _FLAT_SHARE else ''}"
+        return Diagnosis("estimate", Level.GOOD, message)
+    return Diagnosis("estimate", Level.GOOD, f"common failures only, by plain sampling: {problem}")
 
 
 def _draws(valid_rate: float, good: str) -> Diagnosis:

@@ -19,11 +19,15 @@ VERBS = {
     "init": "Write a target file of your own that runs.",
     "check": "Look at a target before fuzzing it.",
     "fuzz": "Search for inputs that make the policy crash.",
+    "estimate": "Say how likely a failure is, however rare.",
     "status": "Say how a campaign is doing.",
-    "show": "List findings, or show one in full.",
-    "triage": "Run findings again with other policies and case seeds.",
+    "show": "Show failure modes and findings.",
+    "triage": "Group findings into failure modes, and explain them.",
+    "compare": "Say whether another policy fails less or more often.",
     "replay": "Run a finding again and draw it.",
-    "export": "Write findings, seeds or history to a file.",
+    "minimize": "Say how far a finding is from safe.",
+    "inconsistent": "Replace some decisions of the policy and count crashes.",
+    "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
 

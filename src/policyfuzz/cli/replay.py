@@ -14,12 +14,14 @@ from policyfuzz.core.errors import CannotRender, TargetCodeError, UsageError
 
 if TYPE_CHECKING:
     from policyfuzz.store.reader import CampaignReader
+    from policyfuzz.store.triage_records import Avoidance
     from policyfuzz.triage.replay import Replay
 
 EPILOG = """\
 \b
 Examples:
   policyfuzz replay campaigns/acasxu-1 1
+  policyfuzz replay campaigns/acasxu-1 M1    the finding that shows failure mode M1 best
   policyfuzz replay campaigns/coopnavi-1 3 --film crash.gif
   policyfuzz replay campaigns/acasxu-1 1 --policy acasxu:repaired/   does the new policy still crash?
   policyfuzz replay campaigns/mine-1 1 --target my_target.py:make   of a target in your own code
@@ -31,7 +33,7 @@ Exit code 1 if the policy crashes, 0 if it does not. With --error, 3 if the erro
 
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.argument("finding", type=int)
+@click.argument("finding", metavar="MODE|FINDING")
 @click.option("--target", metavar="NAME", help="Use this target instead of the one that the campaign names.")
 @click.option("--policy", metavar="URI", help="Use this policy instead of the one of the campaign.")
 @click.option("--png", type=FOLDER, help="Picture to write.  [default: DIR/findings/N.png]")
@@ -47,7 +49,7 @@ Exit code 1 if the policy crashes, 0 if it does not. With --error, 3 if the erro
 @as_json
 def command(
     folder: Path,
-    finding: int,
+    finding: str,
     target: str | None,
     policy: str | None,
     png: Path | None,
@@ -60,6 +62,8 @@ def command(
 ) -> int:
     """Run FINDING of the campaign in DIR again, compare, draw the episode, and film it if it can be filmed.
 
+    If triage has found a witness, picture and film show it beside the policy, with the point of no return.
+
     Code that only the campaign names (a target, environment or policy that is not built in) is not run: see
     what it names, then give --trust, or name it yourself with --target and --policy.
 
@@ -67,6 +71,7 @@ def command(
     """
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.film import check_name
+    from policyfuzz.report.mode_summaries import error_number, finding_named, triage_of
     from policyfuzz.store.reader import CampaignReader
     from policyfuzz.triage.replay import has_other_code, replay
 
@@ -76,19 +81,22 @@ def command(
         raise UsageError("--no-picture and a name for a picture or film exclude each other")
     campaign = CampaignReader(folder)
     if is_error:
-        return _replay_error(campaign, finding, target, policy, trust, timeout, is_json)
-    found = campaign.finding(finding)
+        return _replay_error(campaign, error_number(finding), target, policy, trust, timeout, is_json)
+    triage = triage_of(campaign)
+    found = finding_named(campaign, triage, finding)
+    # a witness departs from the policy of the campaign, and says nothing about another one
+    avoidance = triage.of(found.id).avoidance if policy is None and target is None else None
     with talk().status("running the episode") as status:
         with user_prints_to_stderr():
             result = replay(campaign, found, policy, trust, target)
         if has_other_code(campaign, result.target):
             echo("note: the files that the target is written in have changed since", err=True)
-        name = f"{finding}" if policy is None else f"{finding}-other-policy"
+        name = f"{found.id}" if policy is None else f"{found.id}-other-policy"
         written: dict[str, Path] = {}
         try:
             if not no_picture:
                 with user_prints_to_stderr():
-                    _show(result, folder, name, png, film, written, status.update)
+                    _show(result, campaign, name, png, film, avoidance, written, status.update)
         finally:  # the verdict is printed even if drawing fails
             status.stop()
             with verdict_stands():
@@ -154,29 +162,34 @@ def _print(result: "Replay", policy: str | None, written: dict[str, Path]) -> No
 
 def _show(
     result: "Replay",
-    folder: Path,
+    campaign: "CampaignReader",
     name: str,
     png: Path | None,
     film: Path | None,
+    avoidance: "Avoidance | None",
     written: dict[str, Path],
     say: Callable[[str], None],
 ) -> None:
-    """Draw and film as `name` in the campaign `folder`; adds the files to `written`, by what they are."""
+    """Draw and film as `name` in the folder of `campaign`; adds the files to `written`, by what they are.
+
+    What `avoidance` knows is shown beside the policy.
+    """
     # it would complain to a user without a home, and works without one
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from policyfuzz.report.episode_figure import draw_replay
     from policyfuzz.report.film import best_format, can_film, film_replay
     from policyfuzz.store.database import picture_file
+    from policyfuzz.triage.replay import is_safe_to_run
 
     say("drawing")
-    picture = png or picture_file(folder, f"{name}.png")
-    draw_replay(result, picture)
+    picture = png or picture_file(campaign.folder, f"{name}.png")
+    draw_replay(result, picture, avoidance, is_compared=is_safe_to_run(campaign))
     written["picture"] = picture
     if can_film(result.target):
         say("filming")
-        path = film or picture_file(folder, f"{name}{best_format()}")
+        path = film or picture_file(campaign.folder, f"{name}{best_format()}")
         try:
-            film_replay(result, path)
+            film_replay(result, path, avoidance)
             written["film"] = path
         except CannotRender as error:
             if film is not None:

@@ -15,15 +15,24 @@ from numpy.typing import NDArray
 
 from policyfuzz.cli.console import format_seconds, json_text, print_json, results
 from policyfuzz.cli.echo import echo
+from policyfuzz.cli.modes_text import avoidance_lines, boundary_lines, mode_lines, mode_values, modes_lines
 from policyfuzz.cli.options import FOLDER, as_json
 from policyfuzz.cli.summary import findings_table, input_lines, luck_text, replay_lines
 from policyfuzz.core.errors import UsageError
+from policyfuzz.report.mode_summaries import (
+    error_number,
+    find_mode,
+    finding_named,
+    mode_summaries,
+    summary_of,
+    triage_of,
+)
 from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.report.ranking import ORDERS, ranked
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding
-from policyfuzz.store.second_looks import SecondLook, read_second_looks
+from policyfuzz.store.triage_file import Triage
 
 #: Rows of a table that are laid out together.
 _ROWS_AT_ONCE = 1000
@@ -33,13 +42,17 @@ _ERROR_WHEN = {
     "reseed": "with another case seed, ",
     "compare": "with a reference policy, ",
 }
+#: Rows of a list by default.
+_LIMIT = 50
 #: SQLite knows no larger numbers.
 _LARGEST_OFFSET = 2**62
 
 EPILOG = """\
 \b
 Examples:
-  policyfuzz show campaigns/acasxu-1            the distinct findings, the first 50
+  policyfuzz show campaigns/acasxu-1            the failure modes, after policyfuzz triage
+  policyfuzz show campaigns/acasxu-1 M2         the second of them, in full
+  policyfuzz show campaigns/acasxu-1 --findings    the distinct findings, the first 50
   policyfuzz show campaigns/acasxu-1 --all      also those that are not distinct
   policyfuzz show campaigns/acasxu-1 --offset 50 --limit 100      and so on
   policyfuzz show campaigns/acasxu-1 --top 10       the worst ones
@@ -51,13 +64,15 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.argument("number", metavar="[FINDING]", type=int, required=False)
+@click.argument("name", metavar="[MODE|FINDING]", required=False)
+@click.option("--modes", "wants_modes", is_flag=True, help="The failure modes, which triage finds.")
+@click.option("--findings", "wants_findings", is_flag=True, help="Findings, even if failure modes are known.")
 @click.option("--all", "show_all", is_flag=True, help="Also those that are not distinct or not confirmed.")
 @click.option("--errors", is_flag=True, help="Episodes that could not be run, instead of findings.")
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    default=50,
+    default=_LIMIT,
     show_default=True,
     help="List at most this many; 0 lists all.",
 )
@@ -76,7 +91,9 @@ Examples:
 @as_json
 def command(
     folder: Path,
-    number: int | None,
+    name: str | None,
+    wants_modes: bool,
+    wants_findings: bool,
     show_all: bool,
     errors: bool,
     limit: int,
@@ -85,22 +102,61 @@ def command(
     offset: int,
     is_json: bool,
 ) -> None:
-    """List the findings of the campaign in DIR, or show FINDING in full."""
-    if (top or order) and (errors or number is not None):
+    """Show what is wrong with the policy: the failure modes of the campaign in DIR, or its findings.
+
+    Failure modes are there after `policyfuzz triage DIR`; before it, and with options that choose findings,
+    findings are listed. MODE, such as M1, and FINDING, a number, are shown in full.
+    """
+    if (top or order) and (errors or name is not None):
         raise UsageError("--sort and --top are for lists of findings", "leave them out")
     campaign = CampaignReader(folder)
-    order = order or ("severity" if top else "found")
     part = _Part(top or limit or None, min(offset, _LARGEST_OFFSET))
-    if errors and number is None:
-        _list_errors(campaign, part, is_json)
-    elif errors and number is not None:
-        _show_error(campaign, campaign.failed_episode(number), is_json)
-    elif number is not None:
-        finding = campaign.finding(number)
-        look = _second_looks(campaign).get(number)
-        _show_finding(campaign, finding if look is None else look.added_to(finding), is_json)
+    lists_findings = any((wants_findings, show_all, top, order, offset, limit != _LIMIT, is_json))
+    if errors:
+        if name is None:
+            _list_errors(campaign, part, is_json)
+        else:
+            _show_error(campaign, campaign.failed_episode(error_number(name)), is_json)
+        return
+    triage = triage_of(campaign)
+    if name is not None:
+        _show_named(campaign, triage, name, is_json)
+    elif wants_modes or (triage.modes is not None and not lists_findings):
+        _list_modes(campaign, triage, is_json)
     else:
-        _list_findings(campaign, show_all, part, order, is_json)
+        chosen = order or ("severity" if top else "found")
+        _list_findings(campaign, triage, show_all, part, chosen, is_json)
+
+
+def _show_named(campaign: CampaignReader, triage: Triage, name: str, is_json: bool) -> None:
+    mode = find_mode(triage, name)
+    if mode is None:
+        finding = finding_named(campaign, triage, name)
+        known = triage.of(finding.id)
+        _show_finding(campaign, known.added_to(finding), triage, is_json)
+        return
+    summary = summary_of(campaign, triage, mode)
+    if is_json:
+        print_json(mode_values(summary))
+    else:
+        echo("\n".join(mode_lines(campaign, summary, triage)))
+
+
+def _list_modes(campaign: CampaignReader, triage: Triage, is_json: bool) -> None:
+    if triage.modes is None:
+        raise UsageError(
+            "the failure modes are not known yet",
+            f"run policyfuzz triage {shlex.quote(str(campaign.folder))}",
+        )
+    summaries = mode_summaries(campaign, triage)
+    if is_json:
+        about = {
+            name: getattr(triage.modes, name)
+            for name in ("is_stable", "agreement", "findings", "random_crashes", "random_draws", "reason")
+        }
+        print_json(about | {"modes": [mode_values(one) for one in summaries]})
+    else:
+        echo("\n".join(modes_lines(campaign, triage, summaries)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,7 +174,9 @@ class _Part:
             echo(f"... and {left:,} more {noun}: {again}, or --limit 0 for all", err=is_json)
 
 
-def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, order: str, is_json: bool) -> None:
+def _list_findings(
+    campaign: CampaignReader, triage: Triage, show_all: bool, part: _Part, order: str, is_json: bool
+) -> None:
     distinct = campaign.progress().distinct_findings
     total = (campaign.last_number("findings") or 0) if show_all else distinct
     # no more than there are, or the whole table would be searched for another one
@@ -127,8 +185,8 @@ def _list_findings(campaign: CampaignReader, show_all: bool, part: _Part, order:
     findings = campaign.records(Finding, "findings", where, most=most, skip=part.skip)
     if order != "found":
         findings = ranked(campaign, order, not show_all, most, part.skip)
-    if looks := _second_looks(campaign):
-        findings = (looks[one.id].added_to(one) if one.id in looks else one for one in findings)
+    if triage.findings:
+        findings = (triage.of(one.id).added_to(one) for one in findings)
     console, shown = results(), 0
     if is_json:
         shown = _print_json_list(_finding_values(campaign, one) for one in findings)
@@ -158,11 +216,17 @@ def _print_json_list(values: Iterable[dict[str, Any]]) -> int:
     return count
 
 
-def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> None:
+def _show_finding(campaign: CampaignReader, finding: Finding, triage: Triage, is_json: bool) -> None:
     # the first of its errors: a finding is run before it is run again
     error = next(iter(campaign.failed_episodes(of_finding=finding.id, most=1)), None)
+    known, mode = triage.of(finding.id), triage.mode_of(finding.id)
     if is_json:
-        print_json(_finding_values(campaign, finding) | {"error": error and error.text})
+        print_json(
+            _finding_values(campaign, finding)
+            | {"error": error and error.text, "mode": mode and mode.number}
+            | {"avoidance": known.avoidance and dataclasses.asdict(known.avoidance)}
+            | {"boundary": known.boundary and dataclasses.asdict(known.boundary)}
+        )
         return
     origin = "a random sample" if finding.parent is None else f"a change of seed {finding.parent}"
     origin = origin if finding.origin is None else f"instance {finding.origin}"
@@ -183,6 +247,9 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         *([f"  seeds      {luck}"] if (luck := luck_text(finding)) else []),
         *([f"  solvable   {finding.survived_by} survives"] if finding.survived_by else []),
         *([f"  outside    {outside}"] if (outside := outside_text(campaign, finding.input)) else []),
+        *([f"  mode       M{mode.number}: {mode.words or mode.kind}"] if mode else []),
+        *(f"  {line}" for line in avoidance_lines(known.avoidance)),
+        *(f"  {line}" for line in boundary_lines(known.boundary)),
         "  input",
         *input_lines(campaign, finding.input),
     ]
@@ -191,10 +258,6 @@ def _show_finding(campaign: CampaignReader, finding: Finding, is_json: bool) -> 
         lines += [f"  error      {when}{error.kind} at step {error.step}", *error.text.splitlines()]
     lines += replay_lines(campaign, finding.id, "replay it:")
     echo("\n".join(lines))
-
-
-def _second_looks(campaign: CampaignReader) -> dict[int, SecondLook]:
-    return read_second_looks(campaign.folder, campaign.about.get("instance", ""))
 
 
 def _standing(finding: Finding) -> str:

@@ -155,7 +155,15 @@ def print_summary(
         if not distinct and progress.lucky:
             console.print("no finding that was tried holds with other case seeds")
         console.print(
-            f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity"
+            f"see all:     policyfuzz show {shlex.quote(str(campaign.folder))} --all --sort severity",
+            soft_wrap=True,
+        )
+    if progress.findings:
+        trust = " --trust" if replay_lines(campaign, 1, "")[1:] else ""
+        console.print(
+            f"explain:     policyfuzz triage {shlex.quote(str(campaign.folder))}{trust}",
+            style="bold",
+            soft_wrap=True,
         )
 
 
@@ -179,8 +187,8 @@ def value_text(dimension: Mapping[str, Any], value: float, number_format: str = 
     return f"{value:.0f}" if dimension["kind"] in ("integer", "seed") else format(float(value), number_format)
 
 
-def replay_lines(campaign: CampaignReader, number: int, label: str, options: str = "") -> list[str]:
-    """The command that replays finding `number`, and the code that its --trust would run.
+def replay_lines(campaign: CampaignReader, number: int | str, label: str, options: str = "") -> list[str]:
+    """The command that replays finding `number`, or mode M1, and the code that its --trust would run.
 
     A stranger may have named that code, so nobody should paste the one without having seen the other.
     """

@@ -1,4 +1,4 @@
-"""policyfuzz triage: which findings could have been avoided, and which were luck."""
+"""policyfuzz triage: from many findings to the few things that are wrong."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -6,31 +6,42 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from policyfuzz.cli.echo import echo
-from policyfuzz.cli.options import FOLDER, as_json, asks_for_workers, not_blank, trust
+from policyfuzz.cli.options import DURATION, FOLDER, as_json, asks_for_workers, not_blank, trust
 from policyfuzz.cli.process import user_prints_to_stderr, verdict_stands
-from policyfuzz.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from policyfuzz.core.target import Run, Target
+    from policyfuzz.core.target import Target
     from policyfuzz.execution.executor import ExecutorChoice
     from policyfuzz.store.reader import CampaignReader
     from policyfuzz.store.records import Finding
-    from policyfuzz.store.second_looks import SecondLook
+    from policyfuzz.triage.campaign_triage import Triaged
 
 EPILOG = """\
 \b
 Examples:
+  policyfuzz triage campaigns/acasxu-1
+  policyfuzz triage campaigns/acasxu-1 --max-time 2m -j 4
+  policyfuzz triage campaigns/acasxu-1 --per-mode 20      look for witnesses of more findings
   policyfuzz triage campaigns/acasxu-1 --reference acasxu:networks/
-  policyfuzz triage campaigns/gym-LunarLander-v3-1 --reference sb3:other.zip --trust --top 20
   policyfuzz triage campaigns/gym-LunarLander-v3-1 --seeds 64 --trust
 
 \b
-What it finds out goes into DIR/triage.json, beside the campaign file, and `show` adds it to the findings.
+What it finds out goes into DIR/triage.json, beside the campaign file, and `show` leads with it.
 It goes on where it was stopped, and may run while the campaign does."""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
+@click.option(
+    "--per-mode",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="Look for witnesses of N findings of each failure mode.",
+)
+@click.option("--max-execs", type=click.IntRange(min=1), metavar="N", help="Run at most N episodes.")
+@click.option("--max-time", type=DURATION, help="Stop after this time: 90s, 2m, 1h.")
 @click.option(
     "--reference",
     "references",
@@ -51,13 +62,16 @@ It goes on where it was stopped, and may run while the campaign does."""
     default=1000,
     show_default=True,
     metavar="N",
-    help="Only the N worst distinct findings.",
+    help="With --reference and --seeds, only the N worst distinct findings.",
 )
 @asks_for_workers
 @trust
 @as_json
 def command(
     folder: Path,
+    per_mode: int,
+    max_execs: int | None,
+    max_time: float | None,
     references: tuple[str, ...],
     seeds: int | None,
     top: int,
@@ -65,90 +79,139 @@ def command(
     trust: bool,
     is_json: bool,
 ) -> int:
-    """Run the distinct findings of the campaign in DIR again: with other policies, and with other case seeds.
+    """Group the findings of the campaign in DIR into failure modes, and find out about each of them.
 
-    Exit code 1 if the campaign has findings that a reference survives, or that crash with other seeds.
+    How many findings fail alike, how likely that is, whether another action would have avoided it and up to
+    which step (a witness, the point of no return), and how far it is from safe. With --reference and --seeds,
+    distinct findings are also run with other policies and other case seeds.
+
+    Exit code 1 if the campaign has confirmed findings.
     """
-    from policyfuzz.cli.console import progress_bar
+    from policyfuzz.cli.console import print_json
+    from policyfuzz.cli.modes_text import mode_values, modes_lines
+    from policyfuzz.report.mode_summaries import mode_summaries
     from policyfuzz.report.ranking import ranked
-    from policyfuzz.report.whole_file import whole_file
     from policyfuzz.store.reader import CampaignReader
-    from policyfuzz.store.second_looks import FILE_NAME, read_second_looks, second_looks_text
-    from policyfuzz.triage.second_looks import look_again
-
-    if not references and seeds is None:
-        raise UsageError("there is nothing to find out", "give --reference URI, --seeds N, or both")
-    campaign = CampaignReader(folder)
-    if (folder / FILE_NAME).is_symlink():
-        raise UsageError(f"{folder / FILE_NAME} is a link", "remove it; it should be a file")
-    instance = campaign.about.get("instance", "")
-    looks = read_second_looks(folder, instance)
-    findings = list(ranked(campaign, "severity", True, top, 0))
-    with user_prints_to_stderr():
-        run, runs = _runners(campaign, references, executor, trust)
-        with progress_bar() as bar:
-            task = bar.add_task("running findings again", total=len(findings))
-            for some in look_again(findings, looks, run, runs, seeds or 0):
-                looks |= some
-                # another triage may have written meanwhile
-                for number, look in read_second_looks(folder, instance).items():
-                    looks[number] = look.merged(looks.get(number, look))
-                with whole_file(folder / FILE_NAME) as unfinished:
-                    unfinished.write_text(second_looks_text(looks, instance))
-                bar.advance(task, len(some))
-    with verdict_stands():
-        _print(findings, looks, list(runs), is_json)
-    is_real = any(looks[one.id].survived_by or looks[one.id].seed_crashes for one in findings)
-    return int(is_real)
-
-
-def _runners(
-    campaign: "CampaignReader", references: tuple[str, ...], executor: "ExecutorChoice", trust: bool
-) -> tuple["Run", dict[str, "Run"]]:
-    """What runs the policy of `campaign`, and each of the `references` by its name."""
-    from policyfuzz.campaign.launch import OWN_POLICY, check_references
-    from policyfuzz.targets.registry import load_for
+    from policyfuzz.store.triage_file import writable_path
+    from policyfuzz.triage.campaign_triage import TriageSettings
     from policyfuzz.triage.replay import target_of
 
-    target = target_of(campaign, None, trust, None, executor)
+    campaign = CampaignReader(folder)
+    writable_path(folder)
+    settings = TriageSettings(per_mode, max_execs, max_time)
+    with user_prints_to_stderr():
+        target = target_of(campaign, None, trust, None, executor)
+        others = _references(target, references, executor, trust)
+        triaged = _understand(campaign, target, executor, settings)
+        again: list[Finding] = []
+        if others or seeds:
+            again = list(ranked(campaign, "severity", True, top, 0))
+            triaged = _run_again(campaign, target, again, others, executor, seeds or 0, triaged)
+    summaries = mode_summaries(campaign, triaged.triage)
+    with verdict_stands():
+        page = _second_runs(again, triaged, list(others)) if again else {}
+        if is_json:
+            values = {"episodes": triaged.episodes, "is_complete": triaged.is_complete}
+            print_json(values | {"modes": [mode_values(one) for one in summaries]} | page)
+        else:
+            echo("\n".join([*modes_lines(campaign, triaged.triage, summaries), *_lines(page)]))
+            if not triaged.is_complete:
+                echo("the budget is spent, and not all was found out: run the same command again to go on")
+    return int(campaign.progress().findings > 0)
+
+
+def _understand(
+    campaign: "CampaignReader", target: "Target", executor: "ExecutorChoice", settings: Any
+) -> "Triaged":
+    from policyfuzz.cli.console import progress_bar
+    from policyfuzz.triage.campaign_triage import triage_campaign
+
+    with progress_bar() as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, count: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=count)
+            bar.update(tasks[what], completed=done, total=count)
+
+        return triage_campaign(campaign, target, executor.make_runner, settings, tell)
+
+
+def _references(
+    target: "Target", references: tuple[str, ...], executor: "ExecutorChoice", trust: bool
+) -> dict[str, "Target"]:
+    """The same `target` with each of the policies `references`, by their names."""
+    from policyfuzz.campaign.launch import OWN_POLICY, check_references
+    from policyfuzz.targets.registry import load_for
+
     others: dict[str, Target] = {}
     for given in references:
         uri = None if not_blank("--reference", given) == OWN_POLICY else given
         loaded = load_for(executor, target.name, uri, trust, will_check=False)
         others[loaded.policy_uri or loaded.policy_name] = loaded
     check_references(target, list(others.values()))
-    return executor.make_runner(target), {name: executor.make_runner(one) for name, one in others.items()}
+    return others
 
 
-def _print(
-    findings: list["Finding"], looks: dict[int, "SecondLook"], references: list[str], is_json: bool
-) -> None:
-    from policyfuzz.cli.console import print_json
-    from policyfuzz.report.statistics import FailureProbability
+def _run_again(
+    campaign: "CampaignReader",
+    target: "Target",
+    findings: list["Finding"],
+    others: dict[str, "Target"],
+    executor: "ExecutorChoice",
+    seeds: int,
+    triaged: "Triaged",
+) -> "Triaged":
+    """Run `findings` with other policies and other case seeds; return all that is known then."""
+    from dataclasses import replace
 
-    found = [looks[one.id] for one in findings]
-    survived = {name: sum(name in look.survived_by for look in found) for name in references}
-    unsolved = sum(not set(references) & set(look.survived_by) for look in found)
-    tried = [look for look in found if look.seeds]
-    lucky = [look for look in tried if not look.seed_crashes]
-    if is_json:
-        page: dict[str, Any] = {
-            "findings": len(found),
-            "survived_by": survived,
-            "survived_by_none": unsolved if references else None,
-            "tried_with_other_seeds": len(tried),
-            "never_crash_with_other_seeds": len(lucky),
-        }
-        print_json(page)
-        return
-    echo(f"{len(found):,} distinct findings were run again")
-    for name, count in survived.items():
-        echo(f"  {count:,} are survived by {name}")
-    if references:
-        echo(f"  {unsolved:,} are survived by none of them, which does not show that they cannot be solved")
-    if tried:
-        share = FailureProbability.of(sum(x.seed_crashes for x in tried), sum(x.seeds for x in tried))
-        echo(
-            f"  with other case seeds they crash in {share.probability:.0%} of {share.draws:,} episodes;"
-            f" {len(lucky):,} never do"
+    from policyfuzz.cli.console import progress_bar
+    from policyfuzz.store.triage_file import add_to_triage
+    from policyfuzz.triage.reruns import run_again
+
+    runs = {name: executor.make_runner(one) for name, one in others.items()}
+    known = {one.id: triaged.triage.of(one.id) for one in findings}
+    with progress_bar() as bar:
+        task = bar.add_task("running findings again", total=len(findings))
+        for some in run_again(findings, known, executor.make_runner(target), runs, seeds):
+            triage = add_to_triage(campaign.folder, triaged.triage.instance, some)
+            triaged = replace(triaged, triage=triage)
+            bar.advance(task, len(some))
+    return triaged
+
+
+def _second_runs(findings: list["Finding"], triaged: "Triaged", references: list[str]) -> dict[str, Any]:
+    """What other policies and case seeds have shown, for programs."""
+    found = [triaged.triage.of(one.id) for one in findings]
+    tried = [one for one in found if one.seeds]
+    return {
+        "findings": len(found),
+        "survived_by": {name: sum(name in one.survived_by for one in found) for name in references},
+        "survived_by_none": sum(not set(references) & set(one.survived_by) for one in found)
+        if references
+        else None,
+        "tried_with_other_seeds": len(tried),
+        "episodes_with_other_seeds": sum(one.seeds for one in tried),
+        "crashes_with_other_seeds": sum(one.seed_crashes for one in tried),
+        "never_crash_with_other_seeds": sum(not one.seed_crashes for one in tried),
+    }
+
+
+def _lines(page: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    if not page:
+        return []
+    lines = ["", f"{page['findings']:,} distinct findings were run again"]
+    lines += [f"  {count:,} are survived by {name}" for name, count in page["survived_by"].items()]
+    if page["survived_by"]:
+        lines.append(
+            f"  {page['survived_by_none']:,} are survived by none of them, which does not show that they"
+            " cannot be solved"
         )
+    if page["tried_with_other_seeds"]:
+        share = page["crashes_with_other_seeds"] / max(page["episodes_with_other_seeds"], 1)
+        lines.append(
+            f"  with other case seeds they crash in {share:.0%} of {page['episodes_with_other_seeds']:,}"
+            f" episodes; {page['never_crash_with_other_seeds']:,} never do"
+        )
+    return lines

@@ -8,7 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace, action_numbers, with_numbers
+from policyfuzz.core.errors import UsageError
 from policyfuzz.core.interfaces import Policy
+
+#: No episode is longer.
+_LAST_STEP = 2**31
 
 
 @runtime_checkable
@@ -48,6 +52,11 @@ class Branches:
         is_added = np.zeros((len(episodes), most), np.bool_)
         for row, segments in enumerate(episodes):
             for place, one in enumerate(segments):
+                if len(one.numbers) != width or not 0 <= one.start <= _LAST_STEP >= one.stop:
+                    raise UsageError(
+                        f"a branch gives {len(one.numbers)} numbers from step {one.start} to {one.stop}",
+                        f"an action has {width} numbers; is this branch of another target?",
+                    )
                 starts[row, place], stops[row, place] = one.start, one.stop
                 numbers[row, place], is_added[row, place] = one.numbers, one.is_added
         return cls(starts, stops, numbers, is_added)
@@ -73,11 +82,15 @@ class SteeredPolicy:
     """
 
     def __init__(self, policy: Policy, branches: Branches, space: ActionSpace) -> None:
-        self._policy, self._branches, self._space = policy, branches, space
+        self._policy, self._all, self._space = policy, branches, space
+        self._branches, self._begun = branches[:0], 0
         self._step = 0
 
     def begin(self, count: int) -> None:
         self._policy.begin(count)
+        # a simulator that cannot hold all episodes at once gets some after the others
+        self._branches = self._all[self._begun : self._begun + count]
+        self._begun += count
         self._step = 0
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:

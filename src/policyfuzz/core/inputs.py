@@ -66,6 +66,22 @@ class Dimension(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class UniformMap:
+    """Turns uniform random numbers into draws from the nominal distribution.
+
+    What walks through an input space in proportion to how likely inputs are, walks in the cube of these
+    numbers. Inputs that the constraint forbids may come out of it: they do not count.
+    """
+
+    coordinates: int  #: uniform numbers that one input takes, k
+    transform: Callable[[Inputs], Inputs]  #: (n, k) numbers in [0, 1] -> (n, d) inputs
+
+    def __call__(self, uniform: Inputs) -> Inputs:
+        """Inputs (n, d) from `uniform` (n, k)."""
+        return self.transform(uniform)
+
+
+@dataclass(frozen=True, slots=True)
 class InputSpace:
     """Rows of named, typed dimensions under a joint constraint. All methods work on n inputs at once."""
 
@@ -74,6 +90,8 @@ class InputSpace:
     constraint: Callable[[Inputs], NDArray[np.bool_]] | None = None
     #: (rng, n) -> (n, d) the nominal distribution; None for the uniform one in the unit cube.
     sampler: Callable[[np.random.Generator, int], Inputs] | None = None
+    #: The same distribution, among valid inputs, as a map; None for the uniform one, or if it is not known.
+    uniform_map: UniformMap | None = None
 
     def __post_init__(self) -> None:
         names = [dimension.name.lower() for dimension in self.dimensions]
@@ -98,11 +116,20 @@ class InputSpace:
         """(d,) period of each unit coordinate: 1 where it wraps round, 0 where it does not."""
         return np.array([1.0 if dimension.is_periodic else 0.0 for dimension in self.dimensions])
 
+    @property
+    def from_uniform(self) -> UniformMap | None:
+        """The nominal distribution as a map from uniform numbers; None where only a sampler knows it."""
+        if self.uniform_map is not None or self.sampler is not None:
+            return self.uniform_map
+        return UniformMap(len(self.dimensions), self.from_unit)
+
     def sample(self, rng: np.random.Generator, count: int) -> Inputs:
         """(count, d) draws from the nominal distribution; they may break the constraint."""
         if self.sampler is not None:
             return self.sampler(rng, count)
-        return self.from_unit(rng.random((count, len(self.dimensions))))
+        uniform_map = self.from_uniform
+        assert uniform_map is not None  # there is no sampler
+        return uniform_map(rng.random((count, uniform_map.coordinates)))
 
     def is_valid(self, inputs: Inputs) -> NDArray[np.bool_]:
         """(n,) True where every value is in range and the constraint holds."""

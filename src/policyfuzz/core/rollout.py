@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core import forks
-from policyfuzz.core.actions import ActionSpace
-from policyfuzz.core.branches import Branches, SteeredPolicy
 from policyfuzz.core.errors import (
     PolicyFuzzError,
     blamed_on,
@@ -43,24 +41,18 @@ def rollout(
     horizon: int,
     decay: float = 1.0,
     observer: Observer | None = None,
-    branches: Branches | None = None,
-    actions: ActionSpace | None = None,
 ) -> Executions:
     """Run one episode of at most `horizon` steps for each row of `inputs` (n, d).
 
-    The return follows r <- `decay` · r + reward at every step. `branches` of the n episodes say where they
-    depart from the policy; they need the space of its `actions`. What a policy raises is a
+    The return follows r <- `decay` · r + reward at every step. What a policy raises is a
     TargetCodeError; what a simulator raises is a SimulatorRaised, which does not say whose episode it was.
     """
     raise_pending_interrupt()
     parts = []
     for part in _parts(len(inputs), simulator.capacity):
-        watch = observer if observer is None or part.start == 0 else _shifted(observer, part.start)
-        who = policy
-        if branches is not None and actions is not None:
-            who = SteeredPolicy(policy, branches[part], actions)
+        watch = observer if observer is None or part.start == 0 else shifted(observer, part.start)
         parts.append(
-            _rollout_at_once(simulator, who, oracle, inputs[part], seeds[part], horizon, decay, watch)
+            _rollout_at_once(simulator, policy, oracle, inputs[part], seeds[part], horizon, decay, watch)
         )
     return concatenate(parts)
 
@@ -166,7 +158,7 @@ def _parts(count: int, capacity: int | None) -> Iterator[slice]:
         yield slice(start, start + size)
 
 
-def _shifted(observer: Observer, start: int) -> Observer:
+def shifted(observer: Observer, start: int) -> Observer:
     """`observer` of a part of the batch that begins at row `start`."""
     return lambda step, rows, actions, frame: observer(step, rows + start, actions, frame)
 

@@ -1,6 +1,7 @@
 """What a user chooses about a campaign, as plain records. The same settings give the same findings."""
 
 import dataclasses
+import functools
 import json
 import math
 import re
@@ -217,6 +218,15 @@ class CampaignOptions:
         "Findings are alike if their inputs differ by less, per dimension as a share of its range."
         "  [default: 0.05]",
     )
+
+    @classmethod
+    def of(cls, config: CampaignConfig) -> "CampaignOptions":
+        """The options that lead to the settings of `config`."""
+        values: dict[str, Any] = {
+            option.name: functools.reduce(getattr, option.metadata["setting"].split("."), config)
+            for option in dataclasses.fields(cls)
+        }
+        return cls(**values)
 
     def applied_to(self, config: CampaignConfig) -> CampaignConfig:
         """`config` with what was chosen."""

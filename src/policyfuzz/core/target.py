@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace
-from policyfuzz.core.branches import Branches
+from policyfuzz.core.branches import Branches, Segment, SteeredPolicy
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.core.interfaces import Policy, Simulator
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.own_reset import OwnReset
-from policyfuzz.core.rollout import Observer, SimulatorRaised, not_run, rollout
+from policyfuzz.core.rollout import Observer, SimulatorRaised, not_run, rollout, shifted
 
 #: Runs an episode for each row of inputs (n, d) with case seeds (n,).
 Run = Callable[[NDArray[np.float64], NDArray[np.uint64]], Executions]
@@ -73,8 +73,11 @@ class Target:
     notes: tuple[str, ...] = ()  #: what was detected or chosen for the user; `check` prints it
     #: Looks at random episodes that could be run, and runs some more, for `check` and for campaigns.
     further_checks: Callable[[Executions, MakeRunner], list["Diagnosis"]] | None = None
-    #: Draws one replayed episode: target, input (d,), case seed, PNG file to write.
-    draw: Callable[["Target", NDArray[np.float64], int, Path], None] | None = None
+    #: Draws one replayed episode: target, input (d,), case seed, PNG file to write, what a witness does
+    #: instead of the policy (nothing: there is none), and the step of the point of no return if it is known.
+    draw: Callable[["Target", NDArray[np.float64], int, Path, Sequence[Segment], int | None], None] | None = (
+        None
+    )
 
     def __post_init__(self) -> None:
         for what in ("horizon", "batch_size", "samples", "film_steps_per_second"):
@@ -123,36 +126,46 @@ class Runner:
 
         A simulator that raises gets each episode alone, so that one bad episode costs itself only.
         """
-        if branches is not None and self.target.actions is None:
-            raise UsageError(
-                f"the actions of {self.target.name} cannot be replaced by others",
-                "its target has no action space: give it actions=ActionSpace.box(low, high)",
-            )
+        policy = self.policy if branches is None else self._steered(branches)
         try:
             return rollout(
                 self.simulator,
-                self.policy,
+                policy,
                 self.target.oracle,
                 inputs,
                 seeds,
                 horizon=self.target.horizon,
                 decay=self.target.decay,
                 observer=observer,
-                branches=branches,
-                actions=self.target.actions,
             )
         except SimulatorRaised as raised:
             # its state after an exception is unknown
             self.simulator = self._new_simulator()
             if len(inputs) == 1:
                 return not_run(raised.error, self.target.oracle, self.simulator.signals)
-        rows = (slice(row, row + 1) for row in range(len(inputs)))
-        return concatenate(
-            [
-                self(inputs[row], seeds[row], branches=None if branches is None else branches[row])
-                for row in rows
-            ]
-        )
+        rows = range(len(inputs))
+        return concatenate([self._alone(row, inputs, seeds, observer, branches) for row in rows])
+
+    def _alone(
+        self,
+        row: int,
+        inputs: NDArray[np.float64],
+        seeds: NDArray[np.uint64],
+        observer: Observer | None,
+        branches: Branches | None,
+    ) -> Executions:
+        """Run the episode of one `row` of a batch; `observer` sees all of it once more."""
+        one = slice(row, row + 1)
+        watch = None if observer is None else shifted(observer, row)
+        return self(inputs[one], seeds[one], watch, branches=None if branches is None else branches[one])
+
+    def _steered(self, branches: Branches) -> Policy:
+        if self.target.actions is None:
+            raise UsageError(
+                f"the actions of {self.target.name} cannot be replaced by others",
+                "its target has no action space: give it actions=ActionSpace.box(low, high)",
+            )
+        return SteeredPolicy(self.policy, branches, self.target.actions)
 
     def _new_simulator(self) -> Simulator:
         with blamed_on(f"the simulator of target {self.target.name}"):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError, unknown_name
-from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Integer, Real, Seed
+from policyfuzz.core.inputs import Angle, Choice, Dimension, InputSpace, Integer, Real, Seed, UniformMap
 from policyfuzz.environments.starts import FirstObservation, Reset, Start, Values
 
 #: What a dimension is changed to: a pair of bounds, one number, or the name of one option.
@@ -79,6 +79,7 @@ class ChangedStart:
             self.dimensions,
             None if original.constraint is None else self._is_valid,
             None if original.sampler is None else self._draw,
+            self._uniform_map(original),
         )
 
     @property
@@ -114,10 +115,26 @@ class ChangedStart:
     def _draw(self, rng: np.random.Generator, count: int) -> NDArray[np.float64]:
         """(count, k) as the original draws them, and evenly where the bounds are new."""
         drawn = self.original.inputs.sample(rng, count)[:, self._free]
-        even = InputSpace(self.dimensions).sample(rng, count)
+        return np.where(self._is_new, InputSpace(self.dimensions).sample(rng, count), drawn)
+
+    @property
+    def _is_new(self) -> NDArray[np.bool_]:
+        """(k,) True where the bounds are new."""
         known = set(self.original.inputs.dimensions)
-        is_new = np.array([dimension not in known for dimension in self.dimensions])
-        return np.where(is_new, even, drawn)
+        return np.array([dimension not in known for dimension in self.dimensions], np.bool_)
+
+    def _uniform_map(self, original: InputSpace) -> UniformMap | None:
+        """What `_draw` draws, as a map; None where the `original` has none, or draws evenly."""
+        old = original.uniform_map
+        if old is None:
+            return None
+
+        def transform(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+            drawn = old(uniform[:, : old.coordinates])[:, self._free]
+            return np.where(self._is_new, even.from_unit(uniform[:, old.coordinates :]), drawn)
+
+        even = InputSpace(self.dimensions)
+        return UniformMap(old.coordinates + len(self.dimensions), transform)
 
 
 def _template(inputs: InputSpace, changes: Mapping[str, Change]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.activations import Activations, activations_of
 from policyfuzz.core.branches import RemembersActions
 from policyfuzz.core.errors import PolicyError, UsageError, unknown_name
 from policyfuzz.core.interfaces import Policy
@@ -59,6 +60,21 @@ class JointPolicy:
             ):
                 done[columns[place]][episode] = action
         return actions
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        """Those of all agents, side by side as the policies have them; zeros for agents that are gone."""
+        alive, seen = observations["alive"] != 0, observations["agents"]
+        parts = []
+        for policy, columns, _ in self._parts:
+            names = [self._agents.names[column] for column in columns]
+            views = np.stack([seen[name] for name in names], axis=1)
+            ids = rows[:, None] * len(columns) + np.arange(len(columns))
+            # also of those that are gone: nothing changes by it, and the widths are known
+            found = activations_of(policy, views.reshape(-1, *views.shape[2:]), ids.ravel())
+            values = found.values.reshape(len(rows), len(columns), -1)
+            values = np.where(alive[:, columns][:, :, None], values, 0.0)
+            parts.append(Activations.of_agents(names, values, found.layers))
+        return Activations.side_by_side(parts)
 
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         for policy, columns, _ in self._parts:

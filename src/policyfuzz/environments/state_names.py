@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 #: Class of Gymnasium to the names of its observations.
-_KNOWN: Mapping[str, tuple[str, ...]] = {
+OBSERVED: Mapping[str, tuple[str, ...]] = {
     "CartPoleEnv": ("position", "velocity", "angle", "angular velocity"),
     "PendulumEnv": ("cos angle", "sin angle", "angular velocity"),
     "MountainCarEnv": ("position", "velocity"),
@@ -53,7 +53,7 @@ def state_names(env: Any, record: np.dtype[Any]) -> tuple[str, ...]:
     shape = env.observation_space.shape
     if shape is None or len(shape) != 1 or getattr(base.observation_space, "shape", None) != shape:
         return ()  # a wrapper has changed what the numbers mean
-    known = next((_KNOWN[kind.__name__] for kind in type(base).__mro__ if kind.__name__ in _KNOWN), ())
+    known = next((OBSERVED[kind.__name__] for kind in type(base).__mro__ if kind.__name__ in OBSERVED), ())
     names = known or _joint_names(base, shape[0])
     return names if len(names) == shape[0] else ()
 

@@ -129,6 +129,17 @@ class MlpBank:
         )
         return outputs
 
+    def hidden(self, inputs: NDArray[Any], which: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """What each hidden layer (n, width) gives on the way of `inputs` (n, in), as in a call."""
+        values, found, offset = np.asarray(inputs, np.float64), [], 0
+        for (n_in, n_out), activation in zip(pairwise(self.sizes[:-1]), self.activations, strict=False):
+            size = (n_in + 1) * n_out
+            layer = np.ascontiguousarray(self.parameters[:, offset : offset + size])
+            values = MlpBank(layer, (n_in, n_out), (activation,))(values, which)
+            found.append(values)
+            offset += size
+        return found
+
 
 def shipped(name: str) -> Traversable:
     """The file of a model that comes with the package, such as acasxu/networks.npz."""

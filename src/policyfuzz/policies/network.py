@@ -1,6 +1,6 @@
 """Networks as policies, run in blocks of one size, so that a row's result does not depend on its batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.activations import Activations, NoActivations
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.spaces import rescaled, sample_observations, to_actions
@@ -35,6 +36,16 @@ class Network:
     notes: tuple[str, ...] = ()
     may_squash: bool = True  #: the last layer may be a tanh
     gives_actions: bool = False  #: outputs are the actions of the environment as they are
+    #: As `run`, but gives what each hidden layer is (rows, ...); None if that cannot be known.
+    hidden: Callable[..., Arrays] | None = None
+
+    def with_copies(self, rows: int) -> "Network":
+        """The same, which takes exactly this many `rows`, as a network of one row: it gets copies of that.
+
+        In small blocks even the position of a row changes how it is rounded, so other rows cannot fill them.
+        """
+        hidden = None if self.hidden is None else _with_copies(self.hidden, rows)
+        return replace(self, run=_with_copies(self.run, rows), hidden=hidden, rows=1)
 
 
 class NetworkPolicy:
@@ -43,6 +54,7 @@ class NetworkPolicy:
     def __init__(self, network: Network, spaces: Spaces) -> None:
         self._network, self._spaces = network, spaces
         self._states: list[NDArray[Any]] = []
+        self._hidden_rows: int | None = 0  #: that go through `hidden` at once; 0 if that was not tried yet
 
     def begin(self, count: int) -> None:
         self._states = [np.repeat(state[None], count, axis=0) for state in self._network.states]
@@ -55,13 +67,20 @@ class NetworkPolicy:
         network = self._network
         inputs = [layout(observations) for layout in network.layouts]
         states = [state[rows] for state in self._states]
-        if network.rows is None:
-            outputs, *states = network.run(*inputs, *states)
-        else:
-            outputs, *states = in_blocks(network.run, *inputs, *states, size=network.rows)
+        outputs, *states = _through(network.run, [*inputs, *states], network.rows)
         for memory, state in zip(self._states, states, strict=True):
             memory[rows] = state
         return outputs
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        network = self._network
+        if network.hidden is None:
+            raise NoActivations("the policy is a function, and what goes on inside it cannot be read")
+        if self._hidden_rows == 0:
+            self._hidden_rows = network.rows if _hidden_keeps_rows_apart(network, self._spaces) else 1
+        inputs = [layout(observations) for layout in network.layouts]
+        states = [state[rows] for state in self._states]
+        return Activations.hidden(_through(network.hidden, [*inputs, *states], self._hidden_rows))
 
     def decode(self, outputs: NDArray[Any]) -> NDArray[Any]:
         """Actions for `outputs`."""
@@ -134,6 +153,23 @@ def _keeps_rows_apart(
     return _equal(outputs[:, ::-1], turned) and _equal(outputs[:, :1], alone)
 
 
+def _hidden_keeps_rows_apart(network: Network, spaces: Spaces) -> bool:
+    """True if hidden layers of sample observations are the same in another order."""
+    if network.rows in (None, 1) or network.hidden is None:
+        return True
+    sample = sample_observations(spaces.observation, BLOCK_ROWS)
+    inputs = [layout(sample) for layout in network.layouts]
+    states = [np.repeat(state[None], BLOCK_ROWS, axis=0) for state in network.states]
+    forth = network.hidden(*inputs, *states)
+    back = network.hidden(*(array[::-1] for array in inputs), *states)
+    return all(_equal(one, other[::-1]) for one, other in zip(forth, back, strict=True))
+
+
+def _through(function: Callable[..., Arrays], arrays: Sequence[NDArray[Any]], size: int | None) -> Arrays:
+    """All rows of `arrays` through `function`, `size` at once; None for all."""
+    return tuple(function(*arrays)) if size is None else in_blocks(function, *arrays, size=size)
+
+
 def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
     return first.shape == second.shape and bool(np.array_equal(first, second))
 
@@ -146,11 +182,7 @@ def _looks_squashed(outputs: NDArray[Any], space: Any) -> bool:
     return bool(bounded and max(abs(low).max(), abs(high).max()) > 1 and abs(outputs).max() <= 1)
 
 
-def with_copies(run: Callable[..., Arrays], rows: int) -> Callable[..., Arrays]:
-    """`run`, which takes exactly this many `rows`, as a function of one row: it gets copies of that.
-
-    In small blocks even the position of a row changes how it is rounded, so other rows cannot fill them.
-    """
+def _with_copies(run: Callable[..., Arrays], rows: int) -> Callable[..., Arrays]:
     if rows == 1:
         return run
 
@@ -158,6 +190,16 @@ def with_copies(run: Callable[..., Arrays], rows: int) -> Callable[..., Arrays]:
         return tuple(result[:1] for result in run(*(np.repeat(array, rows, axis=0) for array in arrays)))
 
     return run_one
+
+
+def rows_first(array: NDArray[Any], rows: int) -> NDArray[Any] | None:
+    """`array` of something inside a network as (rows, ...); None if it does not belong to `rows`."""
+    if rows == 1:
+        return array.reshape(1, -1)
+    if rows in array.shape:
+        return np.moveaxis(array, array.shape.index(rows), 0)
+    # several positions of each row, such as steps of a sequence
+    return array.reshape(rows, -1) if array.ndim and array.size and len(array) % rows == 0 else None
 
 
 def in_blocks(function: Callable[..., Arrays], *arrays: NDArray[Any], size: int = BLOCK_ROWS) -> Arrays:

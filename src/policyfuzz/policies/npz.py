@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.mlp import MlpBank, bank_of, plain_arrays, setting
-from policyfuzz.policies.network import Network, loaded_network
+from policyfuzz.policies.network import Arrays, Network, loaded_network
 from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
 from policyfuzz.policies.uri import Address, not_a_file_of, read_model, scheme_of
 
@@ -36,7 +36,7 @@ _NAMED = re.compile(r"(.+)[./](weight|kernel|bias)", re.IGNORECASE)
 _SETTINGS = ("activation", "hidden", "output")
 _FORMAT = "expected W0, b0, W1, b1, ..., or 0.weight, 0.bias, 2.weight, ...; and activation, a name"
 
-Arrays = Mapping[str, NDArray[Any]]
+NamedArrays = Mapping[str, NDArray[Any]]
 
 
 def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
@@ -72,15 +72,20 @@ def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]
     def run(block: NDArray[Any]) -> tuple[NDArray[Any]]:
         return (bank(block, np.zeros(len(block), np.int64)),)
 
+    def hidden(block: NDArray[Any]) -> Arrays:
+        return tuple(bank.hidden(block, np.zeros(len(block), np.int64)))
+
     def layout(observations: NDArray[Any]) -> NDArray[Any]:
         return view.convert(observations).reshape(len(observations), bank.sizes[0]).astype(np.float64)
 
     notes = (*notes, view.note) if view.note else notes
     may_squash = bank.activations[-1] == "tanh"
-    return Network(run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash)
+    return Network(
+        run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash, hidden=hidden
+    )
 
 
-def _layers_of(name: str, arrays: Arrays, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
+def _layers_of(name: str, arrays: NamedArrays, widths: set[int]) -> tuple[MlpBank, tuple[str, ...]]:
     """The network in the file `name`, its input one of `widths` wide if it can be, and notes."""
     settings = {key: setting(array) for key, array in arrays.items() if key in _SETTINGS}
     layers_only = {key: array for key, array in arrays.items() if key not in _SETTINGS}
@@ -92,7 +97,9 @@ def _layers_of(name: str, arrays: Arrays, widths: set[int]) -> tuple[MlpBank, tu
     return MlpBank.from_layers([layers], hidden or "relu", settings.get("output", "linear")), notes
 
 
-def _ordered_layers(name: str, arrays: Arrays) -> tuple[list[NDArray[Any]], list[NDArray[Any] | None], bool]:
+def _ordered_layers(
+    name: str, arrays: NamedArrays
+) -> tuple[list[NDArray[Any]], list[NDArray[Any] | None], bool]:
     """Weights and biases of the layers in their order, and whether they are named as by PyTorch."""
     layers: dict[str, dict[str, NDArray[Any]]] = {}
     is_torch = False

@@ -27,10 +27,11 @@ from policyfuzz.policies.network import (
     Arrays,
     Network,
     loaded_network,
+    rows_first,
     trial_outputs,
-    with_copies,
 )
 from policyfuzz.policies.onnx_file import OnnxFile
+from policyfuzz.policies.onnx_layers import hidden_tensors, with_outputs
 from policyfuzz.policies.onnx_signature import Port, Signature, read_signature
 from policyfuzz.policies.onnx_trial import BrokenNetwork, TrialEnded, TrialSession
 from policyfuzz.policies.spaces import WRAPPER_HINT, View, sample_observations, views
@@ -59,7 +60,8 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noq
             trial_outputs(network, spaces, sample_observations(spaces.observation, BLOCK_ROWS))
     except BrokenNetwork as error:
         raise not_a_file_of("onnx", path, error.message) from error
-    network = _as_network(Session(file.content), signature, spaces.observation, rescale)
+    inside = HiddenSession(file.content, hidden_tensors(file.model.graph, signature.action))
+    network = _as_network(Session(file.content), signature, spaces.observation, rescale, inside)
     network = replace(network, may_squash=_ends_in_tanh(file.model.graph, signature.action))
     return loaded_network(network, spaces, address, path, *file.parts)
 
@@ -94,6 +96,26 @@ class Session:
         return list(self._session.run(outputs, feed))
 
 
+class HiddenSession:
+    """Runs a network for the values of some tensors inside; built when it is first used."""
+
+    def __init__(self, content: bytes, names: list[str]) -> None:
+        """`content` is a whole network in the format of ONNX, `names` are tensors of its graph."""
+        self._content, self._names = content, names
+        self._session: Session | None = None
+
+    def __reduce__(self) -> Any:
+        return HiddenSession, (self._content, self._names)
+
+    def run(self, feed: dict[str, Any]) -> list[NDArray[Any]]:
+        """The values of all tensors for inputs by name."""
+        if not self._names:
+            return []
+        if self._session is None:
+            self._session = Session(with_outputs(self._content, self._names))
+        return [np.asarray(value) for value in self._session.run(self._names, feed)]
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """An input of the graph, and how the rows of a block get into it."""
@@ -120,8 +142,14 @@ class Slot:
         return found
 
 
-def _as_network(session: Session | TrialSession, signature: Signature, space: Any, rescale: bool) -> Network:
-    """The graph in `session` as a network that takes observations of `space`."""
+def _as_network(
+    session: Session | TrialSession,
+    signature: Signature,
+    space: Any,
+    rescale: bool,
+    inside: HiddenSession | None = None,
+) -> Network:
+    """The graph in `session` as a network that takes observations of `space`; `inside` shows what it does."""
     observed, layouts, notes = [], [], list(signature.notes)
     shared = {port.shape[axis] for port, _ in signature.states for axis in port.free_axes}
     for key, port in signature.observations.items():
@@ -139,10 +167,13 @@ def _as_network(session: Session | TrialSession, signature: Signature, space: An
     outputs = [signature.action, *(name for _, name in signature.states)]
     zeros = tuple(np.zeros(slot.shape, slot.port.dtype) for slot in states)
     run = _runner(session, observed, states, outputs)
-    if rows is None:
-        return Network(run, tuple(layouts), zeros, BLOCK_ROWS, rescale, tuple(notes))
-    notes.append(f"was exported for {rows} row(s) at once, which is slow: leave the size of the batch open")
-    return Network(with_copies(run, rows), tuple(layouts), zeros, 1, rescale, tuple(notes))
+    hidden = None if inside is None else _hidden_reader(inside, [*observed, *states])
+    if rows is not None:
+        notes.append(
+            f"was exported for {rows} row(s) at once, which is slow: leave the size of the batch open"
+        )
+    network = Network(run, tuple(layouts), zeros, BLOCK_ROWS, rescale, tuple(notes), hidden=hidden)
+    return network if rows is None else network.with_copies(rows)
 
 
 def _observation_slot(port: Port, space: Any, shared: set[Any]) -> tuple[Slot, View]:
@@ -235,6 +266,15 @@ def _runner(
         return _rows_first(np.asarray(action), rows, outputs[0]), *kept
 
     return run
+
+
+def _hidden_reader(inside: HiddenSession, slots: Sequence[Slot]) -> Callable[..., Arrays]:
+    def read(*blocks: NDArray[Any]) -> Arrays:
+        feed = {slot.port.name: slot.fill(block) for slot, block in zip(slots, blocks, strict=True)}
+        found = (rows_first(value, len(blocks[0])) for value in inside.run(feed))
+        return tuple(array for array in found if array is not None)
+
+    return read
 
 
 def _rows_first(output: NDArray[Any], rows: int, name: str) -> NDArray[Any]:

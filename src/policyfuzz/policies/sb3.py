@@ -27,6 +27,7 @@ from policyfuzz.policies.network import BLOCK_ROWS, Network, NetworkPolicy, vali
 from policyfuzz.policies.rl_zoo import training_notes
 from policyfuzz.policies.sb3_file import ALGORITHMS, Archive, check_names
 from policyfuzz.policies.sb3_network import build, initial_states, runner
+from policyfuzz.policies.torch_layers import hidden_layers
 from policyfuzz.policies.uri import Address
 from policyfuzz.policies.vec_normalize import Normaliser, Statistics, find
 
@@ -150,13 +151,15 @@ class Recipe:
         """A new network."""
         module = build(self.archive, self.trained, self.algorithm)
         keys = tuple(_parts(self.trained.observation))
+        run = runner(module, keys)
         return Network(
-            runner(module, keys),
+            run,
             tuple(partial(self._part, key) for key in keys),
             initial_states(module),
             self.rows,
             may_squash=False,
             gives_actions=True,
+            hidden=hidden_layers(run),
         )
 
     def _part(self, key: str, observations: NDArray[Any]) -> NDArray[Any]:

@@ -32,10 +32,10 @@ from policyfuzz.policies.network import (
     Network,
     loaded_network,
     trial_outputs,
-    with_copies,
 )
 from policyfuzz.policies.python_calls import STATE_NAMES, positional
 from policyfuzz.policies.spaces import ACTION_NAMES, WRAPPER_HINT, View, sample_observations, views
+from policyfuzz.policies.torch_layers import hidden_layers
 from policyfuzz.policies.uri import MOST_BYTES, Address, not_a_file_of, read_model, scheme_of
 
 _OPTIONS = {
@@ -89,7 +89,7 @@ def module_network(
             network = _as_network(torch, module, layout, sample, recurs)
             network = replace(network, rescale=rescale, may_squash=may_squash)
             if rows is not None:
-                network = replace(network, run=with_copies(network.run, rows), rows=1)
+                network = network.with_copies(rows)
             trial_outputs(network, spaces, sample)
         except Exception as error:  # whatever the module raises for what it cannot use
             failures.append(error)
@@ -161,6 +161,22 @@ class StoredModule:
         return getattr(self._module, name)
 
 
+class _ModuleLater:
+    """The module in the `content` of a file, which is built when it is first called."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._module: StoredModule | None = None
+
+    def __reduce__(self) -> Any:
+        return _ModuleLater, (self._content,)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._module is None:
+            self._module = StoredModule(self._content)
+        return self._module(*arguments)
+
+
 def _exported(program: Any) -> tuple[Any, int | None]:
     """The module of a `torch.export` archive; most are exported for one number of rows."""
     examples, _ = program.example_inputs
@@ -222,7 +238,20 @@ def _as_network(
     torch: Any, module: Any, layout: Callable[[NDArray[Any]], Any], sample: Any, recurs: bool
 ) -> Network:
     memory = _memory(torch, module, layout, sample) if recurs else None
+    run = _runner(torch, module, layout, memory)
+    # TorchScript adapts to what it has run: reading must not be part of that
+    reader = (
+        _runner(torch, _ModuleLater(module.content), layout, memory)
+        if isinstance(module, StoredModule)
+        else run
+    )
+    initial = memory.initial if memory else ()
+    return Network(run, (lambda observations: observations,), initial, hidden=hidden_layers(reader))
 
+
+def _runner(
+    torch: Any, module: Any, layout: Callable[[NDArray[Any]], Any], memory: "Memory | None"
+) -> Callable[..., Arrays]:
     def run(block: NDArray[Any], *states: NDArray[Any]) -> Arrays:
         with _one_thread_no_grad(torch):
             if memory is None:
@@ -232,7 +261,7 @@ def _as_network(
             kept = [np.moveaxis(_array(part), axis, 0) for part, axis in zip(parts, memory.axes, strict=True)]
             return _array(_action_part(result)), *kept
 
-    return Network(run, (lambda observations: observations,), memory.initial if memory else ())
+    return run
 
 
 def _memory(torch: Any, module: Any, layout: Callable[[NDArray[Any]], Any], sample: Any) -> Memory:

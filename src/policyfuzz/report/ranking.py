@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
+from policyfuzz.store.triage_file import read_triage
 
 #: Order to the columns that findings are sorted by; what is missing comes last.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -45,9 +46,21 @@ def ranked(
         yield campaign.finding(number)
 
 
+def representatives(campaign: CampaignReader, count: int) -> list[Finding]:
+    """Up to `count` findings that stand for all: one of each failure mode, the worst mode first.
+
+    Where triage has found no stable modes, the worst findings that are unlike each other.
+    """
+    modes = read_triage(campaign.folder, campaign.about.get("instance", "")).modes
+    if modes is not None and modes.is_stable and modes.modes:
+        return [campaign.finding(mode.representative) for mode in modes.modes[:count]]
+    return worst_and_most_different(campaign, count)
+
+
 def worst_and_most_different(campaign: CampaignReader, count: int) -> list[Finding]:
     """Up to `count` distinct findings for a summary: the worst one, and others that are bad and unlike it."""
-    numbers = campaign.ranking("is_distinct", _COLUMNS["severity"], _CANDIDATES, of_first=_LOOKED_AT)
+    candidates = max(count, _CANDIDATES)
+    numbers = campaign.ranking("is_distinct", _COLUMNS["severity"], candidates, of_first=_LOOKED_AT)
     findings = [campaign.finding(number) for number in numbers]
     return [findings[place] for place in farthest_first(_unit(campaign, findings), count)]
 

@@ -14,9 +14,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.whole_file import whole_file
 from policyfuzz.report.outside import own_crashes_of
 from policyfuzz.report.statistics import FailureProbability
-from policyfuzz.report.whole_file import whole_file
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Progress
 

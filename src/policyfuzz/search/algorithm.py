@@ -93,7 +93,7 @@ class Validator:
             count = int(np.ceil(missing / max(rate, _WORST_RATE)))
             new_origins, new_inputs = draw(count)
             drawn_here += count
-            good = self._is_good(new_inputs)
+            good = self.is_good(new_inputs)
             origins = np.concatenate([origins, new_origins[good][:missing]])
             inputs = np.concatenate([inputs, new_inputs[good][:missing]])
         return origins, inputs
@@ -103,16 +103,16 @@ class Validator:
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """A good perturbed copy (n, d) of each of `inputs` (n, d), and (n,) True where one was found."""
         perturbed = perturb(inputs)
-        good = self._is_good(perturbed)
+        good = self.is_good(perturbed)
         for _ in range(_TRIES_NEAR):
             missing = np.flatnonzero(~good)
             if len(missing) == 0:
                 break
             perturbed[missing] = perturb(inputs[missing])
-            good[missing] = self._is_good(perturbed[missing])
+            good[missing] = self.is_good(perturbed[missing])
         return perturbed, good
 
-    def _is_good(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def is_good(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
         """(n,) True where one of `inputs` (n, d) is valid and solvable; counts those that are not."""
         with self.clock.activity("validate"):
             with blamed_on("the target that judges inputs"):

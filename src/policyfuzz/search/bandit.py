@@ -20,8 +20,6 @@ _NEED_TWO = {Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS}
 RANDOM_SHARE = 0.2
 #: Least share of the rest for the seekers, and for the walkers.
 LEAST_GROUP_SHARE = 0.35
-#: Least share of the climbers among the seekers.
-LEAST_CLIMBING_SHARE = 0.2
 #: Share of a group that all of its emitters get equally.
 _EVEN_SHARE = 0.2
 #: Episodes after which experience counts e times less.
@@ -54,8 +52,7 @@ class Bandit:
             walking = float(np.clip(share, LEAST_GROUP_SHARE, 1 - LEAST_GROUP_SHARE))
         shares = np.zeros(len(Emitter))
         shares[Emitter.RANDOM] = RANDOM_SHARE
-        seeking = _with_least_first(_by_success(rates[SEEKERS]), LEAST_CLIMBING_SHARE)
-        shares[SEEKERS] = (1 - RANDOM_SHARE) * (1 - walking) * seeking
+        shares[SEEKERS] = (1 - RANDOM_SHARE) * (1 - walking) * _by_success(rates[SEEKERS])
         if walkers:
             shares[walkers] = (1 - RANDOM_SHARE) * walking * _by_success(rates[walkers])
         return shares
@@ -74,11 +71,3 @@ def _by_success(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shares that add up to one; the best gets most."""
     shares = rates**2
     return np.asarray((1 - _EVEN_SHARE) * shares / shares.sum() + _EVEN_SHARE / len(rates))
-
-
-def _with_least_first(shares: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """`shares`, of which the first is raised to `least` at the cost of the others."""
-    if shares[0] >= least:
-        return shares
-    others = shares[1:] * (1 - least) / shares[1:].sum()
-    return np.concatenate([[least], others])

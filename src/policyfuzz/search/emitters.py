@@ -1,8 +1,7 @@
 """The emitters of the portfolio: which parents they draw, and how they change them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,28 +9,17 @@ from numpy.typing import NDArray
 from policyfuzz.search.algorithm import SearchContext
 from policyfuzz.search.archive import Archive
 from policyfuzz.search.cases import Cases
-from policyfuzz.search.corpus import Corpus
-from policyfuzz.search.evaluation import Evaluations
+from policyfuzz.search.climbers import CLIMBERS, Climbers, goes_by_tie_break
 from policyfuzz.search.mutation import Mutator
-from policyfuzz.search.state import State
 
-#: Entries of which the one nearest to a crash becomes the parent; twice as many for the start of a climber.
-_TOURNAMENT = 64
+#: Entries of which the one nearest to a crash becomes the parent; and that a climber may start from.
+_TOURNAMENT, _STARTS = 64, 512
 #: Range of the scales of noise on entries that did not crash; they are drawn evenly by their logarithm.
 _SMALLEST_JUMP, _LARGEST_JUMP = 0.001, 0.5
 #: Spread of a scale around its value, as a logarithm.
 _SPREAD = 0.5
 #: Coordinates of findings that others are compared with at a time; and the range of findings.
 _COMPARED_COORDINATES, _FEWEST_COMPARED, _MOST_COMPARED = 1024, 32, 256
-
-#: Climbers at a time.
-CLIMBERS = 16
-#: Children without progress after which a climber starts anew elsewhere.
-_PATIENCE = 48
-#: Scale of a climber's first steps, and its range; it grows with success and shrinks without (1/5 rule).
-_FIRST_STEP, _SMALLEST_STEP, _LARGEST_STEP = 0.05, 1e-4, 0.5
-_GROWTH, _SHRINKAGE = 1.5, 0.9
-_NOWHERE = -1
 
 
 class Emitter(IntEnum):
@@ -59,11 +47,6 @@ def emitters_of(cases: Cases) -> NDArray[np.int64]:
     return np.where(cases.emitters >= len(Emitter), int(Emitter.CLIMB), cases.emitters)
 
 
-def _goes_by_tie_break(climber: Any) -> Any:
-    """True for every other climber: it goes by what breaks ties between distances."""
-    return climber % 2 == 1
-
-
 @dataclass(frozen=True, slots=True)
 class Children:
     """n changed copies of corpus entries."""
@@ -84,9 +67,10 @@ class Emitters:
 
     context: SearchContext
     archive: Archive
-    climbers: "Climbers"
+    climbers: Climbers
     mutator: Mutator
     rng: np.random.Generator
+    served: int  #: climbers that have children now, the first ones
 
     def propose(self, shares: NDArray[np.float64], count: int) -> Children:
         """`count` valid and solvable children; the emitters draw them with chances as in `shares` (e,)."""
@@ -102,20 +86,31 @@ class Emitters:
         return Children(origins // _NUMBERS, origins % _NUMBERS, inputs)
 
     def climbing_starts(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) entries for `climbers` (n,) to climb from: promising ones, far from the findings."""
-        count = len(climbers)
-        entries = self._weighted(self.archive.safe, count * 2 * _TOURNAMENT).reshape(count, 2 * _TOURNAMENT)
+        """(n,) entries for `climbers` (n,) to start from: promising ones, far from the findings.
+
+        Each is of another lineage, without a finding, that nobody has climbed from, while there are such.
+        """
+        safe, roots = self.archive.safe, self.context.corpus.column("root")
+        used = np.concatenate([self.climbers.climbed, roots[self.archive.crashed]])
+        unused = safe[~np.isin(roots[safe], used)]
+        pool = unused if len(unused) >= len(climbers) else safe
+        pool = self.rng.choice(pool, min(len(pool), _STARTS), replace=False)
         if len(self.archive.crashed):
-            distances = self.mutator.distances(self._unit(entries.ravel()), self._some_findings()).min(axis=1)
-            farthest = np.argsort(-distances.reshape(entries.shape), axis=1, kind="stable")[:, :_TOURNAMENT]
-            entries = np.take_along_axis(entries, farthest, axis=1)
-        return self._nearest_to_crash(entries, _goes_by_tie_break(climbers))
+            distances = self.mutator.distances(self._unit(pool), self._some_findings()).min(axis=1)
+            pool = pool[np.argsort(-distances, kind="stable")][: max(len(pool) // 2, 1)]
+        starts: list[int] = []
+        for by_tie_break in goes_by_tie_break(climbers):
+            others = pool[~np.isin(roots[pool], roots[starts])] if starts else pool
+            row = others if len(others) else pool
+            starts.append(int(self._nearest_to_crash(row[None], np.array([by_tie_break]))[0]))
+        return np.array(starts, np.int64)
 
     def _draw(self, counts: NDArray[np.int64]) -> Children:
         """`counts` (e,) children of each emitter, shuffled; they may be invalid."""
-        chosen = self.rng.integers(0, CLIMBERS, int(counts[Emitter.CLIMB]))
-        steps = self._noisy(self.climbers.entries[chosen], self.climbers.scales[chosen])
-        parents, emitters, units = [self.climbers.entries[chosen]], [len(Emitter) + chosen], [steps]
+        chosen = np.resize(self.rng.permutation(self.served), int(counts[Emitter.CLIMB]))
+        standing = self.climbers.entries[chosen]
+        steps = self.climbers.children(chosen, self._unit(standing), self.mutator, self.rng)
+        parents, emitters, units = [standing], [len(Emitter) + chosen], [steps]
         for emitter in [one for one in list(Emitter)[Emitter.JUMP :] if counts[one]]:
             entries, unit = self._emit(emitter, int(counts[emitter]))
             parents.append(entries)
@@ -131,11 +126,11 @@ class Emitters:
     def _emit(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Parents (n,) that the `emitter` prefers, and where it puts their children: unit (n, d)."""
         if emitter == Emitter.JUMP:
-            parents = self._promising(count)
+            parents = self._promising(self._of_open_lineages(), count)
             scales = _SMALLEST_JUMP * (_LARGEST_JUMP / _SMALLEST_JUMP) ** self.rng.random(count)
             return parents, self.mutator.jump(self._unit(parents), scales, self.rng)
         if emitter == Emitter.CROSS:
-            parents, first, second = (self._promising(count) for _ in range(3))
+            parents, first, second = (self._promising(self.archive.safe, count) for _ in range(3))
             return parents, self._crossed(parents, first, second)
         findings = self.archive.crashed
         if emitter == Emitter.CROSS_FINDINGS:
@@ -157,9 +152,15 @@ class Emitters:
         """(n, d) `parents` (n,) moved along the difference of `first` (n,) and `second` (n,)."""
         return self.mutator.cross(self._unit(parents), self._unit(first), self._unit(second), self.rng)
 
-    def _promising(self, count: int) -> NDArray[np.int64]:
-        """(n,) entries, each the nearest to a crash of a few that are drawn by energy."""
-        entries = self._weighted(self.archive.safe, count * _TOURNAMENT)
+    def _of_open_lineages(self) -> NDArray[np.int64]:
+        """(n,) parents of lineages without a finding; all that did not crash, if there is none of these."""
+        safe, roots = self.archive.safe, self.context.corpus.column("root")
+        is_open = ~np.isin(roots[safe], roots[self.archive.crashed])
+        return safe[is_open] if is_open.any() else safe
+
+    def _promising(self, entries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """(count,) of `entries` (n,), each the nearest to a crash of a few that are drawn by energy."""
+        entries = self._weighted(entries, count * _TOURNAMENT)
         return self._nearest_to_crash(entries.reshape(count, _TOURNAMENT), self.rng.random(count) < 0.5)
 
     def _nearest_to_crash(
@@ -192,82 +193,3 @@ class Emitters:
 
     def _unit(self, entries: NDArray[np.int64]) -> NDArray[np.float64]:
         return self.context.space.to_unit(self.context.corpus.inputs[entries])
-
-
-@dataclass(slots=True)
-class Climbers:
-    """Local searches. Each climber stands at an entry of the corpus and moves on to better children."""
-
-    entries: NDArray[np.int64] = field(default_factory=lambda: np.full(CLIMBERS, _NOWHERE))
-    #: The places before; their children may still be running.
-    previous: NDArray[np.int64] = field(default_factory=lambda: np.full(CLIMBERS, _NOWHERE))
-    scales: NDArray[np.float64] = field(default_factory=lambda: np.full(CLIMBERS, _FIRST_STEP))
-    failures: NDArray[np.int64] = field(default_factory=lambda: np.zeros(CLIMBERS, np.int64))
-
-    @property
-    def stranded(self) -> NDArray[np.int64]:
-        """(m,) climbers that need a new start: they have none, have found a crash or are stuck."""
-        return np.flatnonzero((self.entries == _NOWHERE) | (self.failures > _PATIENCE))
-
-    def start(
-        self, climbers: NDArray[np.int64], entries: NDArray[np.int64], rng: np.random.Generator
-    ) -> None:
-        """Let `climbers` (m,) start at `entries` (m,)."""
-        self.entries[climbers], self.previous[climbers] = entries, _NOWHERE
-        self.scales[climbers] = _FIRST_STEP * np.exp(rng.normal(size=len(climbers)))
-        self.failures[climbers] = 0
-
-    def learn(self, corpus: Corpus, cases: Cases, evaluations: Evaluations) -> dict[int, int]:
-        """Learn from steps among `cases`. Return each climber that found a better place, and its row.
-
-        The caller must `move` such a climber once its row is in the corpus.
-        """
-        climbers = cases.emitters - len(Emitter)
-        rows = np.flatnonzero(climbers >= 0)
-        rows = rows[self.is_current(climbers[rows], cases.parents[rows])]
-        moves = {}
-        for climber in np.unique(climbers[rows]).tolist():
-            steps = rows[climbers[rows] == climber]
-            if evaluations.crashed[steps].any():
-                self.arrive(climber)
-                continue
-            seen = evaluations.swapped if _goes_by_tie_break(climber) else evaluations
-            names = ("tie_break", "distance") if _goes_by_tie_break(climber) else ("distance", "tie_break")
-            order = np.lexsort((seen.tie_breaks[steps], seen.distances[steps]))
-            best = int(steps[order[0]])
-            here = self.entries[climber]
-            place = tuple(corpus.column(name)[here] for name in names)
-            if (seen.distances[best], seen.tie_breaks[best]) < place:
-                moves[climber] = best
-            else:
-                self.fail(climber, len(steps))
-        return moves
-
-    def is_current(self, climbers: NDArray[np.int64], parents: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(n,) True where a climber is still at the parent (n,) of its child, or was there just before."""
-        here, before = self.entries[climbers], self.previous[climbers]
-        return np.asarray((parents == here) | (parents == before))
-
-    def arrive(self, climber: int) -> None:
-        """The climber has found a crash, and needs a new start."""
-        self.entries[climber] = self.previous[climber] = _NOWHERE
-
-    def move(self, climber: int, entry: int) -> None:
-        """Continue from a better `entry`."""
-        self.previous[climber], self.entries[climber] = self.entries[climber], entry
-        self.scales[climber] = min(self.scales[climber] * _GROWTH, _LARGEST_STEP)
-        self.failures[climber] = 0
-
-    def fail(self, climber: int, children: int) -> None:
-        """Count `children` of which none was better."""
-        self.failures[climber] += children
-        self.scales[climber] = max(self.scales[climber] * _SHRINKAGE**children, _SMALLEST_STEP)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All of it as arrays."""
-        return {name: getattr(self, name) for name in ("entries", "previous", "scales", "failures")}
-
-    @classmethod
-    def from_state(cls, state: State) -> "Climbers":
-        """The climbers that had this `state`."""
-        return cls(state["entries"], state["previous"], state["scales"], state["failures"])

@@ -19,6 +19,8 @@ _SMALL_NOISE = 0.001
 _REACH = 0.7
 #: Neighbours per dimension that give directions; and the share of them that each child combines.
 _NEIGHBOURS, _COMBINED = 2, 0.5
+#: Least noise on a whole number, as a share of the way to the next one.
+_LEAST_SPREAD = 0.5
 
 
 @dataclass(slots=True)
@@ -27,13 +29,13 @@ class Mutator:
 
     space: InputSpace
     _wraps: NDArray[np.bool_] = field(init=False)  #: (d,)
-    _has_order: NDArray[np.bool_] = field(init=False)  #: (d,) False if close values have nothing in common
+    has_order: NDArray[np.bool_] = field(init=False)  #: (d,) False if close values have nothing in common
     _levels: NDArray[np.float64] = field(init=False)  #: (d,) number of values, infinite for real numbers
 
     def __post_init__(self) -> None:
         dimensions = self.space.dimensions
         self._wraps = self.space.periods > 0
-        self._has_order = np.array([not isinstance(one, Choice | Seed) for one in dimensions])
+        self.has_order = np.array([not isinstance(one, Choice | Seed) for one in dimensions])
         is_whole = [isinstance(one, Choice | Seed | Integer) for one in dimensions]
         levels = [float(one.high - one.low + 1) for one in dimensions]
         self._levels = np.where(is_whole, levels, np.inf)
@@ -56,14 +58,34 @@ class Mutator:
         # at least one value on, and away from a wall, which would reflect it to where it was
         noise[:, steps] = np.where(is_outside, -whole, whole)
         changed = np.where(self._masks(len(unit), rng), unit + noise, unit)
-        if not self._has_order.all():
-            loose = np.flatnonzero(~self._has_order)
+        if not self.has_order.all():
+            loose = np.flatnonzero(~self.has_order)
             changed[:, loose] = self._redrawn(unit[:, loose], scale, rng)
-        return self._folded(changed)
+        return self.folded(changed)
+
+    def around(
+        self,
+        centres: Unit,
+        spread: Unit,
+        parents: Unit,
+        scale: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> Unit:
+        """`centres` (n, d) with Gaussian noise of `spread` (n, d).
+
+        Values without an order come from `parents` (n, d), and are drawn again more often at a larger `scale`
+        (n,). Whole numbers vary enough for the next one to be reached.
+        """
+        least = _LEAST_SPREAD / self._levels
+        moved = centres + rng.normal(size=centres.shape) * np.maximum(spread, least)
+        if not self.has_order.all():
+            loose = np.flatnonzero(~self.has_order)
+            moved[:, loose] = self._redrawn(parents[:, loose], scale, rng)
+        return self.folded(moved)
 
     def cross(self, unit: Unit, first: Unit, second: Unit, rng: np.random.Generator) -> Unit:
         """`unit` (n, d) moved along the difference of two others (n, d), as in differential evolution."""
-        step = self._apart(first, second) * rng.normal(size=(len(unit), 1)) / 2
+        step = self.apart(first, second) * rng.normal(size=(len(unit), 1)) / 2
         moved = unit + np.where(self._masks(len(unit), rng), step, 0.0)
         return self._combined(moved, unit, first, rng)
 
@@ -72,7 +94,7 @@ class Mutator:
 
         If the others lie on a thin sheet, so do the results, whatever its direction.
         """
-        offsets = self._apart(others[None], unit[:, None])
+        offsets = self.apart(others[None], unit[:, None])
         distances = (offsets**2).sum(axis=2)
         distances[distances == 0] = np.inf  # the point itself
         count = min(len(others), _NEIGHBOURS * unit.shape[1])
@@ -87,13 +109,24 @@ class Mutator:
 
     def distances(self, unit: Unit, others: Unit) -> NDArray[np.float64]:
         """(n, m) squared distances between `unit` (n, d) and `others` (m, d)."""
-        return np.asarray((self._apart(unit[:, None], others[None]) ** 2).sum(axis=2))
+        return np.asarray((self.apart(unit[:, None], others[None]) ** 2).sum(axis=2))
+
+    def apart(self, first: Unit, second: Unit) -> Unit:
+        """From `second` to `first`, the short way round where a coordinate wraps."""
+        apart = first - second
+        apart[..., self._wraps] = (apart[..., self._wraps] + 0.5) % 1.0 - 0.5
+        return apart
+
+    def folded(self, unit: Unit) -> Unit:
+        """`unit`, reflected at the walls of the cube or wrapped round."""
+        folded = np.where(self._wraps, unit % 1.0, 1 - np.abs(1 - unit % 2.0))
+        return np.where((unit >= 0) & (unit <= 1), unit, folded)  # points inside keep their bits
 
     def _combined(self, moved: Unit, unit: Unit, mates: Unit, rng: np.random.Generator) -> Unit:
         """`moved` with small noise; values without an order come from either parent."""
         moved = moved + _SMALL_NOISE * rng.normal(size=moved.shape)
         taken = rng.random(moved.shape) < 0.5
-        return self._folded(np.where(self._has_order, moved, np.where(taken, mates, unit)))
+        return self.folded(np.where(self.has_order, moved, np.where(taken, mates, unit)))
 
     def _masks(self, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         """(n, d) True in the dimensions that change."""
@@ -109,18 +142,7 @@ class Mutator:
         """`values` (n, c) without an order, some of them drawn again: more at a larger `scale`."""
         rates = np.clip(2 * scale, 1 / len(self._wraps), _MOST_REDRAWN)
         chosen = rng.random(values.shape) < rates[:, None]
-        if not self._has_order.any():  # nothing else would change
+        if not self.has_order.any():  # nothing else would change
             still = np.flatnonzero(~chosen.any(axis=1))
             chosen[still, rng.integers(0, values.shape[1], len(still))] = True
         return np.where(chosen, rng.random(values.shape), values)
-
-    def _apart(self, first: Unit, second: Unit) -> Unit:
-        """From `second` to `first`, the short way round where a coordinate wraps."""
-        apart = first - second
-        apart[..., self._wraps] = (apart[..., self._wraps] + 0.5) % 1.0 - 0.5
-        return apart
-
-    def _folded(self, unit: Unit) -> Unit:
-        """`unit`, reflected at the walls of the cube or wrapped round."""
-        folded = np.where(self._wraps, unit % 1.0, 1 - np.abs(1 - unit % 2.0))
-        return np.where((unit >= 0) & (unit <= 1), unit, folded)  # points inside keep their bits

@@ -12,8 +12,9 @@ from policyfuzz.search.algorithm import Observed, SearchContext, Update
 from policyfuzz.search.archive import Archive
 from policyfuzz.search.bandit import Bandit
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
+from policyfuzz.search.climbers import Climbers
 from policyfuzz.search.distinct import DistinctSet
-from policyfuzz.search.emitters import Climbers, Emitter, Emitters, emitters_of
+from policyfuzz.search.emitters import Emitter, Emitters, emitters_of
 from policyfuzz.search.evaluation import Evaluator
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.state import State, prefixed, substate
@@ -47,7 +48,7 @@ class PortfolioSearch:
     fresh_share: float = field(init=False, default=float("nan"))
     _learnt: int = field(init=False, default=0)  #: episodes
     _bandit: Bandit = field(init=False, default_factory=Bandit)
-    _climbers: Climbers = field(init=False, default_factory=Climbers)
+    _climbers: Climbers | None = field(init=False, default=None)
     _evaluator: Evaluator = field(init=False, default_factory=Evaluator)
     _archive: Archive | None = field(init=False, default=None)
     _walked: DistinctSet | None = field(init=False, default=None)  #: findings that are parents
@@ -66,7 +67,9 @@ class PortfolioSearch:
             return context.sample(Purpose.EXPLORE, rng, count)
         shares = self._bandit.shares(len(archive.crashed))
         explorers = int(rng.binomial(count, shares[Emitter.RANDOM]))
-        emitters = Emitters(context, archive, self._climbers, Mutator(context.space), rng)
+        climbers = self._climbers_for(context)
+        served = climbers.served(count * shares[Emitter.CLIMB])
+        emitters = Emitters(context, archive, climbers, Mutator(context.space), rng, served)
         mutants = self._mutants(emitters, shares, count - explorers)
         return Cases.concatenate([context.sample(Purpose.EXPLORE, rng, explorers), mutants])
 
@@ -95,14 +98,16 @@ class PortfolioSearch:
         return {
             "learnt": np.array([self._learnt]),
             **prefixed("bandit.", self._bandit.state()),
-            **prefixed("climbers.", self._climbers.state()),
+            **({} if self._climbers is None else prefixed("climbers.", self._climbers.state())),
             **self._evaluator.state(),
         }
 
     def restore(self, context: SearchContext, state: State) -> None:
         self._learnt = int(state["learnt"][0])
         self._bandit = Bandit.from_state(substate("bandit.", state))
-        self._climbers = Climbers.from_state(substate("climbers.", state))
+        climbers, dimensions = substate("climbers.", state), len(context.space.dimensions)
+        # there are none before the first proposal; and earlier versions had climbers of another kind
+        self._climbers = Climbers.from_state(climbers, dimensions) if "means" in climbers else None
         self._evaluator = Evaluator.from_state(state)
         self._known_inputs, self._known_entries = set(), 0
         unit = context.space.to_unit(context.corpus.inputs)
@@ -115,6 +120,11 @@ class PortfolioSearch:
             self._archive = Archive(len(context.space.dimensions))
         return self._archive
 
+    def _climbers_for(self, context: SearchContext) -> Climbers:
+        if self._climbers is None:
+            self._climbers = Climbers.of(len(context.space.dimensions))
+        return self._climbers
+
     def _walked_for(self, context: SearchContext) -> DistinctSet:
         if self._walked is None:
             radius = _PARENT_RADIUS_SHARE * context.radius * math.sqrt(len(context.space.dimensions))
@@ -122,11 +132,11 @@ class PortfolioSearch:
         return self._walked
 
     def _mutants(self, emitters: Emitters, shares: NDArray[np.float64], count: int) -> Cases:
-        context, rng, climbers = emitters.context, emitters.rng, self._climbers
-        if len(stranded := climbers.stranded):
+        context, rng, climbers = emitters.context, emitters.rng, emitters.climbers
+        if len(stranded := climbers.stranded(emitters.served)):
             starts = emitters.climbing_starts(stranded)
-            self._spend(context, np.repeat(starts, 2))
-            climbers.start(stranded, starts, rng)
+            unit = context.space.to_unit(context.corpus.inputs[starts])
+            climbers.start(stranded, starts, unit, context.corpus.column("root")[starts])
         children = emitters.propose(shares, count)
         self._spend(context, children.parents[~children.is_climbing])
         # climbers keep the case seed, so that progress is due to the step
@@ -158,7 +168,9 @@ class PortfolioSearch:
         is_parent[is_parent] = self._walked_for(context).add(unit[is_parent])
         if not context.is_noisy:  # else a crash is rewarded once it is known to hold
             rewards[is_parent] = (observed.is_novel[is_parent] + archive.rarity(evaluations[is_parent])) / 2
-        moves = self._climbers.learn(context.corpus, cases, evaluations)
+        climbers = self._climbers_for(context)
+        numbers = cases.emitters - len(Emitter)
+        moves = climbers.learn(context.corpus, cases, numbers, unit, evaluations, Mutator(context.space))
         keep = archive.is_elite(evaluations) & np.isfinite(executions.returns)
         keep[is_parent] = keep[list(moves.values())] = True
         kept = np.flatnonzero(keep)
@@ -177,7 +189,7 @@ class PortfolioSearch:
         entries = context.corpus.append(cases.inputs[kept], columns)
         archive.add(entries, evaluations[kept])
         for climber, row in moves.items():
-            self._climbers.move(climber, int(entries[np.searchsorted(kept, row)]))
+            climbers.move(climber, int(entries[np.searchsorted(kept, row)]))
         self._reward(context, parents, rewards)
         self._bandit.learn(emitters_of(cases)[~is_import], rewards[~is_import])
         self._learnt += len(cases)

@@ -3,8 +3,9 @@
 import dataclasses
 import math
 import types
+from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
 
@@ -43,19 +44,30 @@ def _restored(kind: Any, value: Any) -> Any:
         return tuple(_restored(get_args(kind)[0], one) for one in _expect(list, value))
     if origin is dict:
         return {key: _restored(get_args(kind)[1], one) for key, one in _expect(dict, value).items()}
-    if dataclasses.is_dataclass(kind):
-        hints, given = _hints(kind), _expect(dict, value)
-        if unknown := given.keys() - hints.keys():
-            raise ValueError(f"{kind.__name__} has no {sorted(unknown)[0]!r:.50}")
-        try:
-            return kind(**{name: _restored(hints[name], one) for name, one in given.items()})
-        except TypeError as error:
-            raise ValueError(str(error)) from error
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _record(kind, _expect(dict, value))
     if kind is float:
-        if isinstance(value, str) and value in _NUMBERS:
-            return _NUMBERS[value]
-        return float(value if type(value) is int else _expect(float, value))
+        return _number(value)
     return _expect(type(None) if kind is None else kind, value)
+
+
+def _record(kind: type[Any], given: dict[str, Any]) -> Any:
+    hints = _hints(cast(Hashable, kind))
+    if unknown := given.keys() - hints.keys():
+        raise ValueError(f"{kind.__name__} has no {sorted(unknown)[0]!r:.50}")
+    try:
+        return kind(**{name: _restored(hints[name], one) for name, one in given.items()})
+    except TypeError as error:  # something is missing
+        raise ValueError(str(error)) from error
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str) and value in _NUMBERS:
+        return _NUMBERS[value]
+    try:
+        return float(value if type(value) is int else _expect(float, value))
+    except OverflowError as error:
+        raise ValueError(f"{value!r:.50} is too large") from error
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
@@ -74,5 +86,5 @@ def _expect(kind: type, value: Any) -> Any:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: Hashable) -> dict[str, Any]:
     return get_type_hints(kind)

@@ -35,27 +35,28 @@ class Avoidance:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The smallest change of one dimension that avoids the crash."""
+    """The smallest change of one dimension that was found to avoid the crash."""
 
     dimension: str
     value: float  #: of the dimension after the change, which passes
     amount: float  #: the change, in the unit of the dimension
     unit: str = ""
+    not_enough: float = 0.0  #: the largest smaller change that was tried and still crashes; 0 if none was
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """How far a finding is from safe."""
+    """How far a finding is from safe. All that it says crashes or passes was run."""
 
     crashing: tuple[float, ...]  #: the last input that crashes on the way
-    passing: tuple[float, ...]  #: the nearest input found that passes
-    distance: float  #: of the finding to it, in the unit cube
+    passing: tuple[float, ...]  #: the nearest input found that passes; empty if none was
+    distance: float  #: of the finding to it, in the unit cube; NaN if none was found
     gap: float  #: between the two sides, in the unit cube
-    changes: tuple[
-        Change, ...
-    ]  #: for each dimension in which a change alone avoids the crash, smallest first
-    no_matter: tuple[str, ...]  #: dimensions whose change, over all of their range, does not avoid it
+    changes: tuple[Change, ...]  #: where one dimension alone was found to avoid the crash, smallest first
+    no_matter: tuple[str, ...]  #: dimensions of which no value tried avoids it, all over their range
     episodes: int
+    not_known: tuple[str, ...] = ()  #: dimensions of which too few values were tried
+    crashes: bool = True  #: False: the finding itself passes now, and nothing else was tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,23 @@ class Rule:
     """A box around a finding in which random inputs crash, checked on fresh draws."""
 
     low: tuple[float, ...]  #: in the units of the input
-    high: tuple[float, ...]
+    high: tuple[float, ...]  #: of an angle it may lie beyond one turn
     precision: float  #: share of fresh draws from it that crash
     precision_low: float  #: 95 % interval
     precision_high: float
-    coverage: float  #: share of the findings of its mode that lie in it
+    coverage: float  #: share of other findings that lie in it; NaN without any
     episodes: int
+    draws: int  #: fresh ones that the precision comes from
+    others: int  #: findings that the coverage comes from
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSearch:
+    """Whether there is a rule around a finding."""
+
+    rule: Rule | None
+    episodes: int
+    reason: str = ""  #: why there is none
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Replay of findings."""
+"""Second runs of findings: replays, failure modes, witnesses, boundaries."""

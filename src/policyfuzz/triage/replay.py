@@ -83,6 +83,11 @@ def replay_failed(
     return executions.errors.get(0)
 
 
+def is_safe_to_run(campaign: CampaignReader) -> bool:
+    """True if no episode of `campaign` hung or killed its process, as one that is run here might."""
+    return len(campaign.numbers("errors", "kind IN (?, ?)", (CRASHED, HUNG))) == 0
+
+
 def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     """True if the user's own files of `target` have changed since the campaign."""
     return campaign.config.code_sha256 != target.code_sha256

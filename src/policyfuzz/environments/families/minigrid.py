@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.inputs import Choice, InputSpace, Integer, Seed
+from policyfuzz.core.inputs import Choice, InputSpace, Integer, Seed, UniformMap
 from policyfuzz.environments.starts import FirstObservation, Reset, Values
 
 #: Layouts are the seeds of its own reset up to this one: enough to vary, few enough to know them all.
@@ -67,7 +67,8 @@ class AgentStart:
             Integer("row", 1, self.height - 2),
             Choice("direction", _DIRECTIONS),
         )
-        return InputSpace(dimensions, constraint=self._is_free, sampler=self._draw)
+        uniform_map = UniformMap(3, self._from_uniform)
+        return InputSpace(dimensions, constraint=self._is_free, sampler=self._draw, uniform_map=uniform_map)
 
     @property
     def solvable(self) -> Callable[[NDArray[np.float64]], NDArray[np.bool_]] | None:
@@ -92,10 +93,22 @@ class AgentStart:
         drawn = np.zeros((count, 4))
         drawn[:, 0] = rng.integers(0, _LAYOUTS, count)
         drawn[:, 3] = rng.integers(0, len(_DIRECTIONS), count)
-        for row, chance in zip(drawn, rng.random(count), strict=True):
-            cells = np.argwhere(self.layouts[int(row[0])].free)
-            row[1:3] = cells[int(chance * len(cells))] if len(cells) else 0
+        self._choose_cells(drawn, rng.random(count))
         return drawn
+
+    def _from_uniform(self, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n, 4) as `_draw` draws them, from uniform numbers (n, 3) for layout, cell and direction."""
+        drawn = np.zeros((len(uniform), 4))
+        for place, column, options in ((0, 0, _LAYOUTS), (3, 2, len(_DIRECTIONS))):
+            drawn[:, place] = np.minimum(np.floor(uniform[:, column] * options), options - 1)
+        self._choose_cells(drawn, uniform[:, 1])
+        return drawn
+
+    def _choose_cells(self, drawn: NDArray[np.float64], chances: NDArray[np.float64]) -> None:
+        """Write into `drawn` (n, 4) a free cell of each layout, which `chances` (n,) in [0, 1] choose."""
+        for row, chance in zip(drawn, chances, strict=True):
+            cells = np.argwhere(self.layouts[int(row[0])].free)
+            row[1:3] = cells[min(int(chance * len(cells)), len(cells) - 1)] if len(cells) else 0
 
     def _is_free(self, inputs: NDArray[np.float64]) -> NDArray[np.bool_]:
         return self._look_up(inputs, lambda layout: layout.free)

@@ -48,6 +48,14 @@ class EncounterSimulator:
     """n encounters flown at once; actions are advisories 0-4."""
 
     signals: ClassVar[tuple[str, ...]] = ("range",)
+    #: Of what the networks see: ranges and speeds come in their own scale, angles in turns.
+    state_names: ClassVar[tuple[str, ...]] = (
+        "range [scaled]",
+        "bearing of the intruder [turns to the left]",
+        "relative heading of the intruder [turns]",
+        "own speed [scaled]",
+        "intruder speed [scaled]",
+    )
     capacity: ClassVar[int | None] = None
 
     def __init__(self) -> None:
@@ -124,9 +132,25 @@ def sample(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
     own_speed = rng.uniform(*OWN_SPEED, count)
     distance = rng.uniform(*RANGE_FEET, count)
     angle = rng.uniform(-np.pi, np.pi, count)
+    return _encounters(own_speed, distance, angle, rng.uniform(0.0, 1.0, count))
+
+
+def from_uniform(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 4) encounters as `sample` draws them, from uniform numbers (n, 4)."""
+    low, high = np.array([OWN_SPEED, RANGE_FEET, (-np.pi, np.pi), (0.0, 1.0)]).T
+    return _encounters(*(low + uniform * (high - low)).T)
+
+
+def _encounters(
+    own_speed: NDArray[np.float64],
+    distance: NDArray[np.float64],
+    angle: NDArray[np.float64],
+    turned: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """(n, 4) inputs; the intruder's heading is `turned` (n,) by a share of the way towards the ownship."""
     bearing = wrap_angle(angle - NORTH)
     towards_ownship = bearing - np.copysign(np.pi, bearing)
-    heading = NORTH + rng.uniform(0.0, 1.0, count) * towards_ownship
+    heading = NORTH + turned * towards_ownship
     return np.column_stack(
         [own_speed, distance * np.cos(angle), distance * np.sin(angle), wrap_angle(heading)]
     )

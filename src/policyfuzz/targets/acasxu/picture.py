@@ -13,6 +13,7 @@ from matplotlib.patches import Circle
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from policyfuzz.core.branches import Segment
 from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.target import Target
 from policyfuzz.targets.acasxu import encounter
@@ -26,6 +27,7 @@ _ZOOM = 2  #: drawn this much larger and scaled down, which smooths the edges
 _INTRUDER, _SKY, _GRID, _CLOSE = "#111111", "#f7f9fc", "#dfe5ee", "#d02020"
 #: The shape of an aircraft that flies along x, in pixels of the picture.
 _AIRCRAFT = np.array([[14, 0], [-9, 8], [-4, 0], [-9, -8]], float)
+_WITNESS, _LAST_CHANCE = "#E69F00", "#5B2A86"
 _MARGIN = 0.12  #: of the view, round the tracks
 
 
@@ -115,38 +117,59 @@ def _draw_aircraft(
     pen.polygon([(x + float(ahead), y + float(up)) for ahead, up in turned], fill=colour, outline="white")
 
 
-def draw_encounter(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:
-    """Draw the encounter of input `row` (4,) into the PNG file `path`."""
+def draw_encounter(
+    target: Target,
+    row: NDArray[np.float64],
+    seed: int,
+    path: Path,
+    branch: Sequence[Segment] = (),
+    last_chance: int | None = None,
+) -> None:
+    """Draw the encounter of input `row` (4,) into the PNG file `path`.
+
+    A witness that does what `branch` says is drawn beside the policy, and the point of no return marked.
+    """
     columns = [encounter.OWN_X, encounter.OWN_Y, encounter.INT_X, encounter.INT_Y]
-    recording = record(target, row, seed, look=lambda _step, simulator: simulator.flights[0, columns].copy())
+
+    def look(_step: int, simulator: encounter.EncounterSimulator) -> NDArray[np.float64]:
+        return simulator.flights[0, columns].copy()
+
+    recording = record(target, row, seed, look)
+    witness = record(target, row, seed, look, branch) if branch else None
     figure = Figure(figsize=(11, 6), layout="constrained")
     plan, side = figure.subplots(1, 2, width_ratios=(3, 2))
-    _draw_tracks(plan, recording)
-    _draw_range(side, recording)
+    _draw_tracks(plan, recording, witness, last_chance)
+    _draw_range(side, recording, witness, last_chance)
     ranges = recording.signals[:, 0]
     step = int(recording.executions.verdicts.steps[0])
     begin = f"{step * encounter.STEP_SECONDS:.1f} s (step {step})"
     verdict = f"collision from {begin}" if step >= 0 else "no collision"
+    beside = "" if witness is None else f"; of the {_name(witness)} {witness.signals[:, 0].min():,.1f} ft"
     speed = encounter.intruder_velocity(row[None])[1][0]
     figure.suptitle(
-        f"{verdict}, closest approach {ranges.min():.1f} ft\n"
+        f"{verdict}, closest approach {ranges.min():.1f} ft{beside}\n"
         f"own speed {row[0]:.0f} ft/s, intruder {speed:.0f} ft/s, {ranges[0]:,.0f} ft apart at the start"
     )
     figure.savefig(path, dpi=120, format="png")
 
 
-def _draw_tracks(axes: Axes, recording: Recording) -> None:
-    """Both tracks from above, a dot every second, the collision circle at the closest approach."""
+def _draw_tracks(
+    axes: Axes, recording: Recording, witness: Recording | None, last_chance: int | None
+) -> None:
+    """All tracks from above, a dot every second, the collision circle at the closest approach."""
     tracks = np.array(recording.scenes)
     own, intruder = tracks[:, :2], tracks[:, 2:]
     closest = int(recording.signals[:, 0].argmin())
     seconds = slice(0, None, round(1 / encounter.STEP_SECONDS))
     axes.plot(*intruder.T, color=_INTRUDER, linewidth=1.5)
-    pieces = np.stack([own[:-1], own[1:]], axis=1)
-    colours = [COLOURS[int(advisory)] for advisory in recording.actions]
-    axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=3))
-    axes.plot(*own[seconds].T, "o", color="0.25", markersize=3)
     axes.plot(*intruder[seconds].T, "o", color=_INTRUDER, markersize=3)
+    if witness is not None:
+        other = np.array(witness.scenes)[:, :2]
+        axes.plot(*other.T, color=_WITNESS, linewidth=9, alpha=0.6, solid_capstyle="round")
+        _draw_own_track(axes, other, witness.actions, seconds)
+        axes.annotate(_name(witness), tuple(other[-1]), textcoords="offset points", xytext=(9, 0))
+        axes.annotate("policy", tuple(own[-1]), textcoords="offset points", xytext=(9, 0))
+    _draw_own_track(axes, own, recording.actions, seconds)
     axes.plot(*np.stack([own[closest], intruder[closest]]).T, color="red", linewidth=1, linestyle="--")
     axes.add_patch(Circle(tuple(own[closest]), encounter.COLLISION_FEET, color="red", alpha=0.2))
     for start, label in ((own[0], "ownship"), (intruder[0], "intruder")):
@@ -155,26 +178,55 @@ def _draw_tracks(axes: Axes, recording: Recording) -> None:
     axes.set_xlabel("east [ft]")
     axes.set_ylabel("north [ft]")
     axes.grid(alpha=0.3)
-    given = sorted({int(advisory) for advisory in recording.actions})
+    both = recording.actions if witness is None else [*recording.actions, *witness.actions]
+    given = sorted({int(advisory) for advisory in both})
     lines = [
         Line2D([], [], color=COLOURS[one], linewidth=3, label=encounter.ADVISORIES[one]) for one in given
     ]
     lines.append(Line2D([], [], color=_INTRUDER, linewidth=1.5, label="intruder"))
+    if witness is not None:
+        lines.append(Line2D([], [], color=_WITNESS, linewidth=9, alpha=0.6, label=_name(witness)))
+    if last_chance is not None and last_chance < len(own):
+        lines += axes.plot(
+            *own[last_chance], "D", color=_LAST_CHANCE, markersize=8, label="point of no return"
+        )
     axes.legend(handles=lines, loc="best", fontsize="small")
 
 
-def _draw_range(axes: Axes, recording: Recording) -> None:
-    """The range over time, the advisory of each step as the colour behind it."""
+def _name(witness: Recording) -> str:
+    """What to call an episode that departs from the policy."""
+    return "other way" if witness.executions.crashed[0] else "witness"
+
+
+def _draw_own_track(
+    axes: Axes, track: NDArray[np.float64], advisories: Sequence[int], seconds: slice
+) -> None:
+    """A track (t, 2) of the ownship in the colours of its advisories."""
+    pieces = np.stack([track[:-1], track[1:]], axis=1)
+    colours = [COLOURS[int(advisory)] for advisory in advisories]
+    axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=3))
+    axes.plot(*track[seconds].T, "o", color="0.25", markersize=3)
+
+
+def _draw_range(axes: Axes, recording: Recording, witness: Recording | None, last_chance: int | None) -> None:
+    """The range over time, the policy's advisory of each step as the colour behind it."""
     ranges = recording.signals[:, 0]
     times = np.arange(len(ranges)) * encounter.STEP_SECONDS
     for step, advisory in enumerate(recording.actions):
         if advisory:
             axes.axvspan(times[step], times[step + 1], color=COLOURS[int(advisory)], alpha=0.25, linewidth=0)
-    axes.plot(times, ranges, color="black")
+    if witness is not None:
+        axes.plot(times, witness.signals[:, 0], color=_WITNESS, linewidth=3, label=_name(witness))
+    axes.plot(times, ranges, color="black", label="policy")
     axes.axhline(encounter.COLLISION_FEET, color="red", linestyle="--", linewidth=1)
-    axes.annotate("200 ft", (times[0], encounter.COLLISION_FEET), color="red", va="bottom")
+    axes.annotate("200 ft", (times[-1], encounter.COLLISION_FEET), color="red", ha="right", va="bottom")
     closest = int(ranges.argmin())
     axes.plot(times[closest], ranges[closest], "o", color="red")
+    if last_chance is not None:
+        when = last_chance * encounter.STEP_SECONDS
+        axes.axvline(when, color=_LAST_CHANCE, linestyle=":", label="point of no return")
+    if witness is not None or last_chance is not None:
+        axes.legend(loc="best", fontsize="small")
     axes.set_xlim(times[0], times[-1])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time [s]")

@@ -1,6 +1,6 @@
 """ACAS Xu: supervised networks that keep two aircraft apart."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace
-from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.core.activations import Activations
+from policyfuzz.core.branches import Segment
+from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
@@ -34,6 +36,7 @@ INPUTS = InputSpace(
     ),
     constraint=encounter.is_valid,
     sampler=encounter.sample,
+    uniform_map=UniformMap(4, encounter.from_uniform),
 )
 
 
@@ -82,6 +85,13 @@ class AdvisoryPolicy:
         self._previous[rows] = advisories
         return advisories
 
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        """The hidden layers, and which of the networks acts: equal numbers of two networks mean nothing."""
+        which = self._previous[rows]
+        hidden = Activations.hidden(self._bank.hidden(observations, which))
+        acting = Activations.of([("acting network", np.eye(len(self._bank.parameters))[which])])
+        return Activations.side_by_side([acting, hidden])
+
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         self._previous[rows] = actions
 
@@ -93,7 +103,14 @@ def shipped_networks(bucket: int) -> MlpBank:
     return replace(every, parameters=every.parameters[bucket - 1 :: BUCKETS].copy())
 
 
-def _draw(target: Target, row: NDArray[np.float64], seed: int, path: Path) -> None:
+def _draw(
+    target: Target,
+    row: NDArray[np.float64],
+    seed: int,
+    path: Path,
+    branch: Sequence[Segment],
+    last_chance: int | None,
+) -> None:
     from policyfuzz.targets.acasxu.picture import draw_encounter
 
-    draw_encounter(target, row, seed, path)
+    draw_encounter(target, row, seed, path, branch, last_chance)

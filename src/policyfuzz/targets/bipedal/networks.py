@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.activations import Activations
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.files import is_file
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
@@ -33,6 +34,9 @@ class MotorPolicy:
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return self._bank(observations, np.zeros(len(rows), np.int64))
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        return Activations.hidden(self._bank.hidden(observations, np.zeros(len(rows), np.int64)))
 
 
 @cache

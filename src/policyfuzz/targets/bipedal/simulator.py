@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.interfaces import Frame
 from policyfuzz.environments.families.bipedal_walker import ScriptedTypes, hull_reading
 from policyfuzz.environments.families.ground import outlines
+from policyfuzz.environments.state_names import OBSERVED
 from policyfuzz.oracles.graded import IMPACT, ROOM
 from policyfuzz.policies.spaces import checked_actions
 from policyfuzz.targets.bipedal.lidar import Surfaces, ray_ends
@@ -31,6 +32,7 @@ class WalkerSimulator:
     """n walkers; an action is the four motor commands in [-1, 1], taken as float64."""
 
     signals: ClassVar[tuple[str, ...]] = ("clear", "x", ROOM, IMPACT)
+    state_names: ClassVar[tuple[str, ...]] = OBSERVED["BipedalWalker"]
     capacity: ClassVar[int | None] = None
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.actions import ActionSpace
+from policyfuzz.core.activations import Activations
 from policyfuzz.core.code_files import find_code
 from policyfuzz.core.errors import PolicyError, UsageError
 from policyfuzz.core.files import absolute_path
@@ -98,8 +99,14 @@ class NetworkPolicy:
     def begin(self, count: int) -> None: ...
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        states = observations["state"] if observations.dtype.names else observations
-        return self._bank(states, np.zeros(len(rows), np.int64))
+        return self._bank(self._seen(observations), np.zeros(len(rows), np.int64))
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        return Activations.hidden(self._bank.hidden(self._seen(observations), np.zeros(len(rows), np.int64)))
+
+    @staticmethod
+    def _seen(observations: NDArray[Any]) -> NDArray[Any]:
+        return observations["state"] if observations.dtype.names else observations
 
 
 def find_driver(uri: str | None) -> LoadedPolicy:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.activations import Activations
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.files import is_file
@@ -30,6 +31,17 @@ class SpreadPolicy:
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return act(self._bank, observations)
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        """The hidden layers of all agents, one after another."""
+        which = np.tile(np.arange(AGENTS), len(rows))
+        layers = self._bank.hidden(observations.reshape(-1, OBSERVED), which)
+        hidden = Activations.hidden(layers)
+        return Activations.of_agents(
+            [f"agent {number}" for number in range(1, AGENTS + 1)],
+            hidden.values.reshape(len(rows), AGENTS, -1),
+            hidden.layers,
+        )
 
 
 def act(bank: MlpBank, observations: NDArray[np.float64]) -> NDArray[np.float64]:

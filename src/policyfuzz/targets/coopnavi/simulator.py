@@ -21,6 +21,12 @@ class SpreadSimulator:
     """
 
     signals: ClassVar[tuple[str, ...]] = ("collisions", "finished", "covered", "near misses")
+    #: Of what the first agent sees; the side of the world is 2.
+    state_names: ClassVar[tuple[str, ...]] = (
+        *("agent 1 velocity x", "agent 1 velocity y", "agent 1 x", "agent 1 y"),
+        *(f"landmark {number} from agent 1, {axis}" for number in (1, 2, 3) for axis in "xy"),
+        *(f"agent {number} from agent 1, {axis}" for number in (2, 3) for axis in "xy"),
+    )
     capacity: ClassVar[int | None] = None
 
     def __init__(self, *, ends_when_finished: bool = True, position_first: bool = False) -> None:

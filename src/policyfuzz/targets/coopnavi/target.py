@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from policyfuzz.core.actions import ActionSpace, Macro
-from policyfuzz.core.inputs import InputSpace, Real
+from policyfuzz.core.inputs import InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Composable
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
 from policyfuzz.oracles import NONE, Trajectories, Verdicts
@@ -106,16 +106,15 @@ class Collisions(Composable):
 
 def _inputs(moves_landmarks: bool) -> InputSpace:
     """Starts of agents and landmarks; fixed landmarks are drawn too, but a mutant keeps its parent's."""
-    return InputSpace(
-        dimensions=tuple(
-            Real(f"{thing}{which}_{axis}", -1.0, 1.0, noise=noise)
-            for thing, noise in (("agent", _NOISE), ("landmark", _NOISE if moves_landmarks else 0.0))
-            for which in (1, 2, 3)
-            for axis in "xy"
-        ),
-        constraint=is_valid,
-        sampler=sample,
+    dimensions = tuple(
+        Real(f"{thing}{which}_{axis}", -1.0, 1.0, noise=noise)
+        for thing, noise in (("agent", _NOISE), ("landmark", _NOISE if moves_landmarks else 0.0))
+        for which in (1, 2, 3)
+        for axis in "xy"
     )
+    # uniform in the square where it is valid: `sample` draws again where it is not
+    even = UniformMap(len(dimensions), InputSpace(dimensions).from_unit)
+    return InputSpace(dimensions, constraint=is_valid, sampler=sample, uniform_map=even)
 
 
 def _name(chosen: tuple[object, ...]) -> str:

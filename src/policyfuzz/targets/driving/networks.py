@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.activations import Activations
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.core.extras import install_hint
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped
@@ -28,6 +29,7 @@ class DrivingPolicy:
     """
 
     def __init__(self, bank: MlpBank) -> None:
+        self._bank = bank
         self._layers = bank.layers()
         self._activations = bank.activations
 
@@ -36,6 +38,9 @@ class DrivingPolicy:
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.array([self._drive(row) for row in observations.astype(np.float64)])
+
+    def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
+        return Activations.hidden(self._bank.hidden(observations, np.zeros(len(rows), np.int64)))
 
     def _drive(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         for (weights, bias), activation in zip(self._layers, self._activations, strict=True):

@@ -32,6 +32,15 @@ class DrivingSimulator:
     """MetaDrive with the vehicles of an input; actions are steering and throttle in [-1, 1]."""
 
     signals: ClassVar[tuple[str, ...]] = ("clearance", "road_margin")
+    #: As `_state` puts them together; "ahead" and "to the left" as the ego vehicle sees it.
+    state_names: ClassVar[tuple[str, ...]] = (
+        *("offset in the lane [m]", "heading off the lane [rad]", "speed [m/s]", "turn per step [rad]"),
+        *("steering", "throttle", "room to the left side [m]", "room to the right side [m]"),
+        *("nearest vehicle ahead [m]", "nearest vehicle to the left [m]"),
+        *("nearest vehicle's relative speed ahead [m/s]", "nearest vehicle's relative speed left [m/s]"),
+        *("gap to the nearest vehicle [m]", "vehicles in sight", "traffic ahead, mean [m]"),
+        *("traffic aside, mean [m]", "traffic's relative speed ahead, mean [m/s]"),
+    )
     capacity: ClassVar[int | None] = 1
 
     def __init__(self) -> None:

@@ -79,6 +79,11 @@ class RippleSimulator:
         self._positions = self._centres = np.empty((0, 0))
         self._step = 0
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """A name for each number of a state; empty before the first reset."""
+        return tuple(f"position {number}" for number in range(self._positions.shape[1]))
+
     def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:
         self._positions = inputs.copy()
         nearest, _ = self._pond.nearest(inputs)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.whole_file import whole_file
 from policyfuzz.report.tables import Table, write_table
-from policyfuzz.report.whole_file import whole_file
 
 
 def broken_rows():

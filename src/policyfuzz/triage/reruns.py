@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from policyfuzz.core.inputs import SEED_END
 from policyfuzz.core.target import Run
 from policyfuzz.store.records import Finding
-from policyfuzz.store.second_looks import SecondLook
+from policyfuzz.store.triage_file import FindingTriage
 
 #: Findings that are run together.
 _AT_ONCE = 64
 
 
-def look_again(
+def run_again(
     findings: Sequence[Finding],
-    known: Mapping[int, SecondLook],
+    known: Mapping[int, FindingTriage],
     run: Run,
     references: Mapping[str, Run],
     seeds: int,
-) -> Iterator[dict[int, SecondLook]]:
+) -> Iterator[dict[int, FindingTriage]]:
     """What some findings at a time have shown, by their number, added to what is `known`.
 
     Each is run by all `references`, and by `run` with `seeds` other case seeds. What is known already is not
@@ -29,7 +29,7 @@ def look_again(
     """
     for start in range(0, len(findings), _AT_ONCE):
         some = findings[start : start + _AT_ONCE]
-        looks = {one.id: known.get(one.id, SecondLook()) for one in some}
+        looks = {one.id: known.get(one.id, FindingTriage()) for one in some}
         for name, reference in references.items():
             _try_reference(some, looks, name, reference)
         _try_seeds(some, looks, run, seeds)
@@ -37,9 +37,9 @@ def look_again(
 
 
 def _try_reference(
-    findings: Sequence[Finding], looks: dict[int, SecondLook], name: str, reference: Run
+    findings: Sequence[Finding], looks: dict[int, FindingTriage], name: str, reference: Run
 ) -> None:
-    def is_known(look: SecondLook) -> bool:
+    def is_known(look: FindingTriage) -> bool:
         return name in look.survived_by or name in look.not_survived_by
 
     left = [one for one in findings if not is_known(looks[one.id])]
@@ -48,11 +48,11 @@ def _try_reference(
     runs = reference(_inputs(left), np.array([one.case_seed for one in left], np.uint64))
     for one, survives in zip(left, runs.sound & ~runs.crashed, strict=True):
         looks[one.id] = looks[one.id].merged(
-            SecondLook(survived_by=(name,)) if survives else SecondLook(not_survived_by=(name,))
+            FindingTriage(survived_by=(name,)) if survives else FindingTriage(not_survived_by=(name,))
         )
 
 
-def _try_seeds(findings: Sequence[Finding], looks: dict[int, SecondLook], run: Run, seeds: int) -> None:
+def _try_seeds(findings: Sequence[Finding], looks: dict[int, FindingTriage], run: Run, seeds: int) -> None:
     left = [one for one in findings if looks[one.id].seeds_tried < seeds]
     if not left:
         return

@@ -1,0 +1,1 @@
+"""Shows that `estimate` says the truth, and how many episodes it saves."""

@@ -1,0 +1,119 @@
+"""Triage of whole campaigns, by the command line."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from policyfuzz.cli.main import exit_code
+from policyfuzz.report.mode_summaries import triage_of
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.triage_file import FILE_NAME
+
+TARGET = "ripple:dimensions=2,regions=2,probability=0.01"
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("triage") / "ripple"
+    assert exit_code(["fuzz", TARGET, "--max-execs", "1500", "-o", str(folder), "--ui", "none"]) == 1
+    return folder
+
+
+@pytest.fixture
+def campaign(fuzzed, tmp_path):
+    return shutil.copytree(fuzzed, tmp_path / "campaign")
+
+
+def known(folder):
+    return triage_of(CampaignReader(folder))
+
+
+def test_triage_finds_modes_witnesses_and_boundaries(campaign, capsys):
+    assert exit_code(["triage", str(campaign)]) == 1
+    out = capsys.readouterr().out
+    assert "M1  caught:" in out
+    triage = known(campaign)
+    for mode in triage.modes.modes:
+        of_representative = triage.of(mode.representative)
+        assert of_representative.avoidance is not None
+        assert of_representative.boundary.crashes
+    members = [number for mode in triage.modes.modes for number in mode.members]
+    assert sorted(members) == [
+        one.id for one in CampaignReader(campaign).findings() if one.status == "confirmed"
+    ]
+
+
+def test_triage_runs_nothing_again(campaign, capsys):
+    exit_code(["triage", str(campaign)])
+    before = (campaign / FILE_NAME).read_bytes()
+    capsys.readouterr()
+    assert exit_code(["triage", str(campaign), "--json"]) == 1
+    page = json.loads(capsys.readouterr().out)
+    assert (page["episodes"], page["is_complete"]) == (0, True)
+    assert (campaign / FILE_NAME).read_bytes() == before
+
+
+def test_triage_keeps_to_its_budget_and_goes_on(campaign, capsys):
+    exit_code(["triage", str(campaign), "--max-execs", "3000", "--json"])
+    first = json.loads(capsys.readouterr().out)
+    assert first["episodes"] <= 3000
+    exit_code(["triage", str(campaign), "--json"])
+    rest = json.loads(capsys.readouterr().out)
+    assert rest["is_complete"]
+    whole = shutil.copytree(campaign, campaign.with_name("whole"))
+    (whole / FILE_NAME).unlink()
+    exit_code(["triage", str(whole)])
+    assert (whole / FILE_NAME).read_bytes() == (campaign / FILE_NAME).read_bytes()
+
+
+def test_no_finding_is_no_mode(tmp_path, capsys):
+    folder = tmp_path / "nothing"
+    options = ["--max-execs", "50", "--samples", "20", "-o", str(folder), "--ui", "none"]
+    assert exit_code(["fuzz", "ripple:dimensions=10,probability=1e-9", *options]) == 0
+    capsys.readouterr()
+    assert exit_code(["triage", str(folder)]) == 0
+    assert "no failure modes" in capsys.readouterr().out
+
+
+def test_fuzz_says_that_triage_is_next(tmp_path, capsys):
+    options = ["--max-execs", "900", "-o", str(tmp_path / "c"), "--ui", "none"]
+    assert exit_code(["fuzz", TARGET, *options]) == 1
+    assert f"policyfuzz triage {tmp_path / 'c'}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_workers_find_out_the_same(campaign, capsys):
+    other = shutil.copytree(campaign, campaign.with_name("other"))
+    exit_code(["triage", str(campaign)])
+    exit_code(["triage", str(other), "-j", "2"])
+    assert (other / FILE_NAME).read_bytes() == (campaign / FILE_NAME).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_killed_triage_goes_on_and_ends_alike(campaign):
+    other = shutil.copytree(campaign, campaign.with_name("other"))
+    content = {path.name: path.read_bytes() for path in other.iterdir() if path.is_file()}
+    command = [sys.executable, "-m", "policyfuzz", "triage", str(other)]
+    for wanted in (1, 3):  # once modes are known, and among the witnesses
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and _answers(other) < wanted:
+            time.sleep(0.01)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert {name: (other / name).read_bytes() for name in content} == content
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 1
+    exit_code(["triage", str(campaign)])
+    assert (other / FILE_NAME).read_bytes() == (campaign / FILE_NAME).read_bytes()
+
+
+def _answers(folder):
+    """How much a triage that is under way has stored."""
+    triage = known(folder)
+    return (triage.modes is not None) + sum(one.avoidance is not None for one in triage.findings.values())
