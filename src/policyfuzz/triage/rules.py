@@ -134,11 +134,17 @@ class _Growth:
 
     def _first_box(self) -> _Box | None:
         """The largest cube around the finding all of whose draws crash; None if the smallest has none."""
-        found = None
+        found, drawn = None, []
         boxes = [self._clipped(-width, width) for width in _FIRST_WIDTHS]
-        drawn = [self._candidates(box, _FIRST_DRAWS) for box in boxes]
+        for box in boxes:
+            try:
+                drawn.append(self._candidates(box, _FIRST_DRAWS))
+            except _TooFewInputs:
+                break  # it reaches beyond what is valid
+        if not drawn:
+            raise _TooFewInputs
         crashed = self._crashed(np.concatenate(drawn))
-        for number, (box, points) in enumerate(zip(boxes, drawn, strict=True)):
+        for number, (box, points) in enumerate(zip(boxes, drawn, strict=False)):
             mine = crashed[number * _FIRST_DRAWS : (number + 1) * _FIRST_DRAWS]
             self._learn(points, mine)
             if not mine.all():
