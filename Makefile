@@ -12,8 +12,10 @@ LOCKED := $(PIP) install --require-hashes --no-deps --no-build-isolation
 
 .PHONY: demo extras bench test check unit coverage slow lock release-check clean
 
-demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute
+demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute, and explain what was found
 	@$(BIN)/policyfuzz fuzz acasxu --max-time 60s || [ $$? -eq 1 ]  # 1: findings, which is what we want
+	@echo
+	@$(BIN)/policyfuzz triage "$$(ls -td campaigns/acasxu-*/ | head -n 1 | sed 's:/$$::')" --max-time 60s || [ $$? -eq 1 ]
 
 extras: $(VENV)/installed ## the simulators that are optional, and MP4 films
 	@echo "installing the optional packages into $(VENV)"

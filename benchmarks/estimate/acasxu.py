@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.estimate.repeats import Repeats, repeat
+from benchmarks.estimate.repeats import Repeats, repeat_at_once
 from benchmarks.versus import reference
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.target import Runner
@@ -30,7 +30,17 @@ def random_draws(seed: int) -> FailureProbability:
     return FailureProbability.of(len(known), round(known.episodes * solvable), of_solvable=True)
 
 
+def agree(found: Repeats, known: FailureProbability) -> bool:
+    """True if the mean of the estimates differs from random draws by no more than both may be off (95 %)."""
+    values = found.estimates[:, 0]
+    half = np.hypot(
+        1.96 * values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else known.probability,
+        (known.high - known.low) / 2,
+    )
+    return bool(abs(values.mean() - known.probability) <= half)
+
+
 def estimates(count: int, seed: int, truth: float) -> Repeats:
     """`count` estimates on acasxu."""
     target = load_target("acasxu")
-    return repeat(target, Runner(target), truth, count, seed)
+    return repeat_at_once(target, Runner(target), truth, count, seed)

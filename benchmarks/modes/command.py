@@ -72,7 +72,7 @@ def command(targets: tuple[str, ...], seeds: int, episodes: int | None, speed: b
     if speed:
         seconds = measure_speed()
         results().print(
-            f"{_MANY:,} findings beside the episodes: {seconds:.1f} s of one processor, goal {_GOAL_SECONDS:g} s"
+            f"{_MANY:,} findings beside the episodes: {seconds:.1f} processor seconds, goal {_GOAL_SECONDS:g}"
         )
         return int(seconds > _GOAL_SECONDS)
     with progress() as track:

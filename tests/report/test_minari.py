@@ -98,3 +98,16 @@ def test_findings_are_exported_by_the_command_line(tmp_path, capsys):
     numbers = [int(one.infos["finding"][0]) for one in dataset]
     assert numbers == [one.id for one in representatives(CampaignReader(folder), 3)]
     assert all(one.terminations[-1] for one in dataset)
+
+
+@pytest.mark.slow
+def test_witnesses_are_exported_as_demonstrations(tmp_path, capsys):
+    minari = pytest.importorskip("minari")
+    folder, out = tmp_path / "c", tmp_path / "avoided-v0"
+    options = ["--max-execs", "6000", "-o", str(folder), "--ui", "none"]
+    assert exit_code(["fuzz", "acasxu", *options]) == 1
+    assert exit_code(["triage", str(folder), "--per-mode", "20"]) == 1
+    assert exit_code(["export", str(folder), "--what", "minari", "--top", "3", "-o", str(out)]) == 0
+    flags = [bool(one.infos["is_witness"][0]) for one in minari.MinariDataset(out / "data")]
+    assert True in flags
+    assert False in flags

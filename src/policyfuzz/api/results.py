@@ -16,7 +16,9 @@ from policyfuzz.api.failures import FailureMode, FailureModes, ResultFinding
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.recording import Recording, record
+from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Runner, Target
+from policyfuzz.execution.executor import choose_executor
 from policyfuzz.report.mode_summaries import mode_summaries, triage_of
 from policyfuzz.report.outside import excesses
 from policyfuzz.report.statistics import FailureProbability
@@ -27,6 +29,7 @@ from policyfuzz.store.records import CONFIRMED, FailedEpisode, Progress, record_
 from policyfuzz.store.triage_file import Triage
 from policyfuzz.store.triage_records import Avoidance, Boundary
 from policyfuzz.triage.boundary import EPISODES, find_boundary
+from policyfuzz.triage.campaign_triage import TriageSettings, triage_campaign
 from policyfuzz.triage.replay import Replay, is_safe_to_run, replay, replay_on, target_of
 
 #: Films larger than this are not put into a notebook, which would hold them as text.
@@ -263,6 +266,24 @@ class Result:
     def history(self) -> Records[Progress]:
         """The totals after each batch."""
         return Records(self._campaign, Progress, "batches", self._campaign.numbers("batches"))
+
+    def run_triage(
+        self,
+        *,
+        per_mode: int = 4,
+        max_execs: int | None = None,
+        max_time: Duration | None = None,
+        workers: int | None = None,
+    ) -> FailureModes:
+        """Group the findings into failure modes, and find out about each; return the modes.
+
+        Witnesses are looked for of `per_mode` findings of each mode. What is known already is not run again.
+        """
+        choice = choose_executor(None, workers)
+        target = self.target or target_of(self._campaign, None, self.trust, None, choice)
+        settings = TriageSettings(per_mode, max_execs, seconds_of(max_time))
+        triage_campaign(self._campaign, target, choice.make_runner, settings)
+        return self.modes
 
     def rows(self, status: str | None = CONFIRMED) -> list[dict[str, Any]]:
         """The findings as dictionaries; `status` may be "new" or "flaky" too, or None for all."""

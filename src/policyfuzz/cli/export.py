@@ -99,24 +99,33 @@ def _write_findings(campaign: CampaignReader, what: str, top: int, trust: bool, 
 
 
 def _write_dataset(campaign: CampaignReader, numbers: list[int], trust: bool, out: Path) -> None:
-    """Run the findings called `numbers` again, and write their episodes as a Minari dataset."""
+    """Run the findings called `numbers` again, and write their episodes as a Minari dataset.
+
+    The witnesses that triage has found come with them, as demonstrations.
+    """
     from policyfuzz.core.recording import record
     from policyfuzz.report.minari import RecordedEpisode, check_dataset_name, write_minari
+    from policyfuzz.report.mode_summaries import triage_of
+    from policyfuzz.store.triage_records import WITNESS
     from policyfuzz.triage.replay import target_of
 
     check_dataset_name(out)
-    episodes, failed = [], 0
+    episodes, failed, triage = [], 0, triage_of(campaign)
     with user_prints_to_stderr():
         target = target_of(campaign, None, trust, None)
         with progress_bar() as bar:
             for number in bar.track(numbers, description="running findings again"):
-                finding = campaign.finding(number)
-                recording = record(target, finding.input, finding.case_seed)
-                if recording.executions.errors:
-                    failed += 1
-                else:
-                    episodes.append(RecordedEpisode(recording, number, finding.case_seed, finding.input))
+                finding, known = campaign.finding(number), triage.of(number).avoidance
+                witness = known.branch if known is not None and known.verdict == WITNESS else ()
+                for branch in dict.fromkeys(((), witness)):
+                    recording = record(target, finding.input, finding.case_seed, branch=branch)
+                    if recording.executions.errors or (branch and recording.executions.crashed[0]):
+                        failed += 1
+                        continue
+                    episodes.append(
+                        RecordedEpisode(recording, number, finding.case_seed, finding.input, bool(branch))
+                    )
         write_minari(out, target, episodes)
     if failed:
-        echo(f"left out {failed:,} episodes that could not be run to their end", err=True)
+        echo(f"left out {failed:,} episodes that could not be run again", err=True)
     echo(f"wrote {len(episodes):,} episodes to {out}; load them: minari.MinariDataset({str(out / 'data')!r})")

@@ -33,7 +33,7 @@ Exit code 1 if the policy crashes, 0 if it does not."""
 
 @click.command(epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
-@click.argument("finding", type=int)
+@click.argument("finding", metavar="MODE|FINDING")
 @click.option("--target", metavar="NAME", help="Use this target instead of the one that the campaign names.")
 @click.option("--policy", metavar="URI", help="Use this policy instead of the one of the campaign.")
 @click.option(
@@ -52,7 +52,7 @@ Exit code 1 if the policy crashes, 0 if it does not."""
 @as_json
 def command(
     folder: Path,
-    finding: int,
+    finding: str,
     target: str | None,
     policy: str | None,
     max_execs: int,
@@ -64,17 +64,19 @@ def command(
     """Say what would have to change for FINDING of the campaign in DIR not to crash.
 
     Looks for the nearest input that passes, for the smallest change of each dimension that avoids the crash,
-    and for dimensions that play no part. All inputs that it names were run.
+    and for dimensions that play no part. All inputs that it names were run. `show` tells of it afterwards.
     """
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.cli.summary import replay_lines
+    from policyfuzz.report.mode_summaries import finding_named, triage_of
     from policyfuzz.store.reader import CampaignReader
+    from policyfuzz.store.triage_file import FindingTriage, add_to_triage
     from policyfuzz.triage.boundary import find_boundary
     from policyfuzz.triage.replay import has_other_code, target_of
     from policyfuzz.triage.rules import find_rule, other_findings
 
     campaign = CampaignReader(folder)
-    found = campaign.finding(finding)
+    found = finding_named(campaign, triage_of(campaign), finding)
     rule: RuleSearch | None = None
     with talk().status("looking for inputs that pass"), user_prints_to_stderr():
         loaded = target_of(campaign, policy, trust, target, executor)
@@ -84,12 +86,15 @@ def command(
         boundary = find_boundary(loaded, run, found.input, found.case_seed, max_execs)
         if wants_rule and boundary.crashes:
             rule = find_rule(loaded, run, found.input, found.case_seed, other_findings(campaign, found))
+    if policy is None and target is None and boundary.passing:
+        known = {found.id: FindingTriage(boundary=boundary)}
+        add_to_triage(folder, campaign.about.get("instance", ""), known)
     with verdict_stands():
         if is_json:
             print_json(_as_dictionary(loaded, found, boundary, rule))
         else:
             lines = [*_boundary_lines(loaded, found, boundary, policy), *_rule_lines(loaded, rule)]
-            echo("\n".join([*lines, *replay_lines(campaign, finding, "replay it:")]))
+            echo("\n".join([*lines, *replay_lines(campaign, found.id, "replay it:")]))
     return int(boundary.crashes)
 
 

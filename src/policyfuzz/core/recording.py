@@ -26,6 +26,7 @@ class Recording:
     scenes: list[Any]  #: what `look` returned at each of t times
     observations: list[Any]  #: what the policy saw at each of t times
     state_names: tuple[str, ...] = ()  #: one for each number of a state; empty if the simulator has none
+    has_ended: bool = False  #: by itself; False if the horizon cut it
 
 
 def record(
@@ -43,9 +44,11 @@ def record(
     tape = _Tape()
     scenes: list[Any] = []
     observations: list[Any] = []
+    ended = [False]
 
     def observer(step: int, rows: NDArray[np.int64], acted: NDArray[Any] | None, frame: Frame) -> None:
         tape.note(step, rows, acted, frame)
+        ended.append(bool(frame.ended[0]))
         observations.append(np.copy(frame.observations[0]))  # a simulator may write its next one there
         if look is not None:
             scenes.append(look(step, runner.simulator))
@@ -64,6 +67,7 @@ def record(
         scenes,
         observations,
         tuple(getattr(runner.simulator, "state_names", ())),
+        ended[-1],
     )
 
 
@@ -75,9 +79,8 @@ class Recordings:
     states: NDArray[np.float64]  #: (n, t, k)
     signals: NDArray[np.float64]  #: (n, t, s)
     rewards: NDArray[np.float64]  #: (n, t) zero at the start
-    actions: NDArray[
-        np.float64
-    ]  #: (n, t, a) what led to the state of the same time; none if actions are no numbers
+    #: (n, t, a) what led to the state of the same time, so none at the start; a is 0 if they are no numbers.
+    actions: NDArray[np.float64]
 
 
 def record_all(

@@ -64,8 +64,7 @@ def write_minari(folder: Path, target: Target, episodes: Sequence[RecordedEpisod
     observations = [_numbers(target, "observations", one.recording.observations) for one in episodes]
     actions = [_numbers(target, "actions", one.recording.actions) for one in episodes]
     buffers = [
-        _buffer(target, number, one, observations[number], actions[number])
-        for number, one in enumerate(episodes)
+        _buffer(number, one, observations[number], actions[number]) for number, one in enumerate(episodes)
     ]
     with writing(folder):
         around = folder.absolute().parent  # Minari joins a relative path with itself
@@ -112,7 +111,6 @@ def _numbers(target: Target, what: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def _buffer(
-    target: Target,
     number: int,
     episode: RecordedEpisode,
     observations: NDArray[Any],
@@ -120,7 +118,7 @@ def _buffer(
 ) -> Any:
     collector: Any = extras.load("minari.data_collector", "minari")
     steps, times = len(actions), len(observations)
-    is_terminated = _is_terminated(target, episode.recording)
+    is_terminated = _is_terminated(episode.recording)
     ends = np.zeros(steps, np.bool_)
     ends[-1:] = True
     infos = {
@@ -141,12 +139,12 @@ def _buffer(
     )
 
 
-def _is_terminated(target: Target, recording: Recording) -> bool:
+def _is_terminated(recording: Recording) -> bool:
     """True if the episode ended by itself, and no limit of steps ended it."""
     last = dict(zip(recording.signal_names, recording.signals[-1].tolist(), strict=True))
     if _TERMINATED in last and _TRUNCATED in last:
         return bool(last[_TERMINATED] > 0)
-    return len(recording.actions) < target.horizon
+    return recording.has_ended
 
 
 def _observation_space(parts: Sequence[NDArray[Any]]) -> Any:

@@ -19,6 +19,7 @@ from policyfuzz.triage.avoidance import find_witnesses
 from policyfuzz.triage.boundary import find_boundary
 from policyfuzz.triage.modes import ModeSettings, behaviours_of, find_modes
 from policyfuzz.triage.point_of_no_return import recorded_actions
+from policyfuzz.triage.replay import is_safe_to_run
 from policyfuzz.triage.witness import Crash, WitnessSettings
 
 #: Called with what is being done, how much of it is done, and how much there is.
@@ -77,7 +78,7 @@ def triage_campaign(
     target: Target,
     make_runner: MakeBranchRunner,
     settings: TriageSettings,
-    tell: Tell,
+    tell: Tell = lambda _what, _done, _count: None,
 ) -> Triaged:
     """Find the failure modes of `campaign`, and look for witnesses and boundaries of some findings of each.
 
@@ -168,7 +169,9 @@ def _find_witnesses(
     crashes = [
         Crash(one.input, one.case_seed, one.crash_step, one.kind, one.episode_return) for one in wanted
     ]
-    found = find_witnesses(target, crashes, run, run_longer, settings.witness, recorded_actions(target))
+    # what the policy did is looked up in this process, which an episode may hang or kill
+    look = recorded_actions(target) if is_safe_to_run(campaign) else None
+    found = find_witnesses(target, crashes, run, run_longer, settings.witness, look)
     tell("witnesses", 0, len(wanted))
     for done, (place, avoidance) in enumerate(found, start=1):
         add_to_triage(campaign.folder, instance, {wanted[place].id: FindingTriage(avoidance=avoidance)})

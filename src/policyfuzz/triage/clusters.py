@@ -47,8 +47,8 @@ class Grouping:
 def group(points: Points, roots: Labels) -> Grouping:
     """Group `points` (n, q) of lineages `roots` (n,): the finest groups that halves agree on.
 
-    Each half holds other lineages of every group, as near-clones would agree with themselves; a group that
-    only one lineage has seen is halved at random.
+    Each half holds other lineages of every group, as near-clones would agree with themselves; a group of
+    which other lineages have seen next to nothing is halved at random.
     """
     one = np.zeros(len(points), np.int64)
     if len(points) < 4 * LEAST_SIZE:
@@ -204,31 +204,31 @@ def _usual(distances: NDArray[np.float64]) -> float:
 
 
 def _agreement(apart: NDArray[np.float64], roots: Labels, labels: Labels, level: int) -> float:
-    """Adjusted Rand index between groups of halves of the points, the median over several splits."""
+    """Adjusted Rand index of the groups of both halves and of all, the least; the median over splits."""
     found = []
     for split in range(_SPLITS):
         is_first = _half(labels, roots, np.random.default_rng(split))
         sides = []
         for half in (np.flatnonzero(is_first), np.flatnonzero(~is_first)):
-            groups = linked_groups(apart[np.ix_(half, half)], roots[half], level)
+            # half the points within the same distance
+            groups = linked_groups(apart[np.ix_(half, half)], roots[half], level // 2)
             sides.append(groups[apart[:, half].argmin(axis=1)])
-        found.append(adjusted_rand(*sides))
+        # halves may agree that there is one group where all points show two
+        found.append(min(adjusted_rand(*sides), *(adjusted_rand(labels, side) for side in sides)))
     return float(np.median(found))
 
 
 def _half(labels: Labels, roots: Labels, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """(n,) True for half of each group: whole lineages, or any half of a group that has only one."""
+    """(n,) True for half of each group: whole lineages, or any half where that leaves a side too few."""
     is_first = np.zeros(len(labels), np.bool_)
     for one in range(int(labels.max()) + 1):
         inside = np.flatnonzero(labels == one)
-        lineages = rng.permutation(np.unique(roots[inside]))
-        if len(lineages) < 2:
-            is_first[inside] = rng.permutation(len(inside)) < len(inside) // 2
-            continue
         filled = [0, 0]
-        for lineage in lineages.tolist():
+        for lineage in rng.permutation(np.unique(roots[inside])).tolist():
             its = inside[roots[inside] == lineage]
             side = int(filled[0] > filled[1])
             filled[side] += len(its)
             is_first[its] = side == 0
+        if min(filled) < LEAST_SIZE:
+            is_first[inside] = rng.permutation(len(inside)) < len(inside) // 2
     return is_first
