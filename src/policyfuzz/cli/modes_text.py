@@ -80,8 +80,10 @@ def avoidance_lines(known: Avoidance | None) -> list[str]:
 
 def boundary_lines(known: Boundary | None) -> list[str]:
     """How far a finding is from safe; labels of one width."""
-    if known is None:
+    if known is None or not known.crashes:
         return []
+    if not known.passing:
+        return [f"from safe       not known: everything tried in {known.episodes} episodes crashes"]
     changes = [f"{one.dimension} {one.amount:+.4g} {one.unit}".rstrip() for one in known.changes[:3]]
     lines = [
         f"from safe       {known.distance:.3g} in the unit cube"
