@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from policyfuzz.triage.clusters import adjusted_rand, group, linked_groups, nearest, weighted
+from policyfuzz.triage.clusters import PointSpace, adjusted_rand, group, linked_groups, nearest
 
 
 def two_clouds(count=60, apart=10.0):
@@ -70,7 +70,7 @@ def test_states_that_play_no_part_do_not_hide_groups():
     # what plays no part spreads as in passing episodes, which are the unit
     states = np.concatenate([shared, rng.normal(size=(600, 6))], axis=1)[:, :, None]
     roots = rng.integers(0, 40, 600)
-    found = group(weighted(states, roots), roots)
+    found = group(PointSpace.fit(states, roots).points(states), roots)
     assert adjusted_rand(found.labels, which) > 0.95
 
 

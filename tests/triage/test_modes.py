@@ -204,7 +204,7 @@ def test_neighbours_keep_their_distance_and_are_valid():
     near = neighbours_of(row, target, np.random.default_rng(0), 20)
     assert len(near) == 20
     assert target.inputs.distance(near, np.repeat(row[None], 20, axis=0)) == pytest.approx(
-        0.01 * math.sqrt(3)
+        0.001 * math.sqrt(3)
     )
 
 

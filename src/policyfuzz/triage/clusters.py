@@ -1,13 +1,17 @@
 """Groups of points that hang together, and whether halves of the points give the same groups.
 
 Two points are linked if each is among the nearest neighbours of the other; groups are what is linked. So a
-group may have any shape, size and density, and one that is long or bent is not cut up, as k-means would.
+group may have any shape, size and density. Where linked groups differ from half to half, k-means looks for
+larger parts that do not.
 """
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.vq import kmeans2
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
@@ -18,8 +22,10 @@ LEVELS = (20, 25, 30, 40, 50)
 MOST_GROUPS, LEAST_SIZE = 20, 5
 #: Halves must agree this well, by the adjusted Rand index.
 STABLE = 0.9
+#: Rounds of k-means, and starts of which the best counts.
+_ROUNDS, _STARTS = 50, 5
 #: Times that the points are halved.
-_SPLITS = 5
+_SPLITS = 9
 #: A group of one lineage must be this many times as far from others as lineages within a group usually are.
 _LONE = 2.0
 _USUAL = 0.9  #: the quantile that is usual
@@ -41,7 +47,37 @@ class Grouping:
     labels: Labels  #: (n,) from 0
     is_stable: bool  #: halves give the same groups
     agreement: float  #: adjusted Rand index between halves, the median over splits; NaN with too few points
-    reason: str = ""  #: why there is one group only
+    reason: str = ""  #: why there is one group only, or no finer ones
+
+
+@dataclass(frozen=True, slots=True)
+class PointSpace:
+    """Turns described crashes into points: principal directions of their states, each with its weight.
+
+    A state counts as much as it can be predicted from the others: by the nearest finding of another lineage,
+    compared with any finding. What plays no part in the failure goes its own way, and counts nothing.
+    """
+
+    weights: NDArray[np.float64]  #: (k,)
+    centre: NDArray[np.float64]  #: (k p,)
+    directions: NDArray[np.float64]  #: (k p, q)
+
+    @classmethod
+    def fit(cls, states: NDArray[np.float64], roots: Labels) -> "PointSpace":
+        """From `states` (n, k, p) of findings of lineages `roots` (n,)."""
+        weights = _weights(states, roots)
+        flat = (states * weights[:, None]).reshape(len(states), -1)
+        centre = flat.mean(axis=0)
+        _, sizes, directions = np.linalg.svd(flat - centre, full_matrices=False)
+        total = float((sizes**2).sum())
+        shares = np.cumsum(sizes**2) / total if total > 0 else np.ones(1)
+        kept = min(int(np.searchsorted(shares, _VARIANCE)) + 1, _DIRECTIONS)
+        return cls(weights, centre, directions[:kept].T)
+
+    def points(self, states: NDArray[np.float64]) -> Points:
+        """(n, q) of `states` (n, k, p)."""
+        flat = (states * self.weights[:, None]).reshape(len(states), len(self.centre))
+        return np.asarray((flat - self.centre) @ self.directions)
 
 
 def group(points: Points, roots: Labels) -> Grouping:
@@ -69,25 +105,11 @@ def group(points: Points, roots: Labels) -> Grouping:
             return Grouping(labels, is_stable=True, agreement=agreement, reason=reason)
         if count > 1:
             best, finer = max(best, agreement), max(finer, count)
+    parts = _largest_stable_parts(points, roots)
+    if parts is not None:
+        return parts
     reason = f"no stable modes: halves of the findings agree to {best:.3f} at most, and {STABLE:g} is needed"
     return Grouping(one, is_stable=False, agreement=best, reason=reason)
-
-
-def weighted(states: NDArray[np.float64], roots: Labels) -> Points:
-    """Points (n, q) of `states` (n, k, p): their principal directions, with every state weighted.
-
-    A state counts as much as it can be predicted from the others: by the nearest finding of another lineage,
-    compared with any finding. What plays no part in the failure goes its own way, and counts nothing.
-    """
-    scaled = states * _weights(states, roots)[:, None]
-    flat = scaled.reshape(len(states), -1)
-    flat = flat - flat.mean(axis=0)
-    if not flat.any():
-        return np.zeros((len(states), 1))
-    _, sizes, directions = np.linalg.svd(flat, full_matrices=False)
-    shares = np.cumsum(sizes**2) / (sizes**2).sum()
-    kept = min(int(np.searchsorted(shares, _VARIANCE)) + 1, _DIRECTIONS)
-    return np.asarray(flat @ directions[:kept].T)
 
 
 def linked_groups(apart: NDArray[np.float64], roots: Labels, neighbours: int) -> Labels:
@@ -204,15 +226,54 @@ def _usual(distances: NDArray[np.float64]) -> float:
 
 
 def _agreement(apart: NDArray[np.float64], roots: Labels, labels: Labels, level: int) -> float:
-    """Adjusted Rand index of the groups of both halves and of all, the least; the median over splits."""
+    """How well halves of the points give the same linked groups."""
+
+    def labels_from(half: NDArray[np.int64]) -> Labels:
+        # half the points within the same distance
+        groups = linked_groups(apart[np.ix_(half, half)], roots[half], level // 2)
+        return np.asarray(groups[apart[:, half].argmin(axis=1)])
+
+    return _agreement_of(labels_from, labels, roots)
+
+
+def _largest_stable_parts(points: Points, roots: Labels) -> Grouping | None:
+    """As many parts as k-means finds alike in halves of the points; None if not even two."""
+    for count in range(MOST_GROUPS, 1, -1):
+        labels = nearest(points, _centres(points, count))
+        if np.unique(labels, return_counts=True)[1].min() < LEAST_SIZE:
+            continue
+
+        def labels_from(half: NDArray[np.int64], count: int = count) -> Labels:
+            return nearest(points, _centres(points[half], count))
+
+        agreement = _agreement_of(labels_from, labels, roots)
+        if agreement >= STABLE:
+            labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+            reason = "finer groups differ between halves of the findings"
+            return Grouping(labels, is_stable=True, agreement=agreement, reason=reason)
+    return None
+
+
+def _centres(points: Points, count: int) -> Points:
+    """(count, q) centres of k-means, the best of several starts."""
+    rng, found = np.random.default_rng(0), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an empty cluster
+        for _ in range(_STARTS):
+            centres, labels = kmeans2(points, count, minit="++", iter=_ROUNDS, seed=rng)
+            found.append((float(((points - centres[labels]) ** 2).sum()), centres))
+    return np.asarray(min(found, key=lambda one: one[0])[1])
+
+
+def _agreement_of(labels_from: Callable[[NDArray[np.int64]], Labels], labels: Labels, roots: Labels) -> float:
+    """Adjusted Rand index of the groups of both halves and of all, the least; the median over splits.
+
+    `labels_from` gives the labels of all points by the groups of half of them.
+    """
     found = []
     for split in range(_SPLITS):
         is_first = _half(labels, roots, np.random.default_rng(split))
-        sides = []
-        for half in (np.flatnonzero(is_first), np.flatnonzero(~is_first)):
-            # half the points within the same distance
-            groups = linked_groups(apart[np.ix_(half, half)], roots[half], level // 2)
-            sides.append(groups[apart[:, half].argmin(axis=1)])
+        sides = [labels_from(half) for half in (np.flatnonzero(is_first), np.flatnonzero(~is_first))]
         # halves may agree that there is one group where all points show two
         found.append(min(adjusted_rand(*sides), *(adjusted_rand(labels, side) for side in sides)))
     return float(np.median(found))

@@ -56,13 +56,14 @@ class Descriptors:
     states: NDArray[np.float64]  #: (n, k, 3) state and rates at the crash, in units of passing episodes
     #: (n, WINDOW, k) -1 where a state was below the band of passing episodes, 1 above; the crash last
     sides: NDArray[np.int8]
+    last: NDArray[np.float64]  #: (n, k) state at the crash, as the simulator gives it
 
     def __len__(self) -> int:
         return len(self.states)
 
     def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Descriptors":
         """The crashes at `rows`."""
-        return Descriptors(self.states[rows], self.sides[rows])
+        return Descriptors(self.states[rows], self.sides[rows], self.last[rows])
 
 
 def describe(executions: Executions, band: PassingBand) -> Descriptors:
@@ -74,7 +75,7 @@ def describe(executions: Executions, band: PassingBand) -> Descriptors:
     times = np.maximum(steps[:, None] + np.arange(1 - WINDOW, 1), 0)
     window = states[np.arange(len(steps))[:, None], times]
     sides = (window > band.high).astype(np.int8) - (window < band.low).astype(np.int8)
-    return Descriptors(parts, sides)
+    return Descriptors(parts, sides, window[:, -1])
 
 
 def _parts(states: NDArray[np.float64], ends: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.store.records import Finding
-from policyfuzz.triage.descriptors import WINDOW
+from policyfuzz.triage.descriptors import WINDOW, Descriptors
 
 #: Share of the members that must be outside the band of passing episodes on the same side.
 _MOST = 0.8
@@ -15,8 +15,8 @@ _MOST = 0.8
 _NAMED = 2
 #: The range of a mode leaves out this share on either side.
 _OUTLIERS = 0.05
-#: A mode is narrow in a dimension if its range is at most this share of that of all findings.
-_NARROW = 1 / 3
+#: A range distinguishes a mode if at least this share of the other findings lies outside it.
+_ELSEWHERE = 0.75
 #: Members from which ranges are told.
 _ENOUGH = 5
 
@@ -24,20 +24,32 @@ _ENOUGH = 5
 def words_of(
     kind: str,
     members: Sequence[Finding],
-    sides: NDArray[np.int8],
+    described: Descriptors,
+    is_described: NDArray[np.bool_],
     state_names: Sequence[str],
     space: InputSpace,
     units: NDArray[np.float64],
     is_member: NDArray[np.bool_],
 ) -> str:
-    """One line about `members` of one `kind`, with `sides` (m, WINDOW, k) of those that were run again.
+    """One line about `members` of one `kind`, compared with all other findings of that kind.
 
-    `units` (n, d) are all findings of that kind in the unit cube, `is_member` (n,) those of the mode.
+    `described` are those that were run again, `is_described` the ones among them that are of the mode;
+    `units` (n, d) are all of them in the unit cube, `is_member` (n,) those of the mode.
     """
     parts = [f"{kind} {_when([one.crash_step for one in members])}"]
-    parts += _states_that_leave(sides, state_names)
-    if not is_member.all() and len(members) >= _ENOUGH:
-        parts += _narrow_dimensions(space, units, is_member)
+    if len(state_names) == described.sides.shape[2]:
+        parts += _states_that_leave(described.sides, is_described, state_names)
+        for state in _distinguishing(described.last, is_described):
+            low, high = (_short(f"{value:.6g}") for value in _range(described.last[is_described][:, state]))
+            parts.append(f"{state_names[state]} {_reach(low, high)} at the crash")
+    for place in _distinguishing(units, is_member):
+        dimension = space.dimensions[place]
+        row = np.repeat(units[is_member][:1], 2, axis=0)
+        row[:, place] = _range(units[is_member][:, place])
+        low, high = (
+            _short(dimension.describe(float(value))) for value in space.from_unit(row)[:, place].tolist()
+        )
+        parts.append(f"{dimension.name} {_reach(low, high)} {dimension.unit}".strip())
     return "; ".join(parts)
 
 
@@ -49,20 +61,27 @@ def _when(steps: Sequence[int]) -> str:
     return f"at step {low}" if low == high else f"at steps {low} to {high}"
 
 
-def _states_that_leave(sides: NDArray[np.int8], names: Sequence[str]) -> list[str]:
-    """Which states leave the band of passing episodes first, and where to, in most members."""
-    if len(names) != sides.shape[2] or not len(sides):
-        return []
+def _states_that_leave(
+    sides: NDArray[np.int8], is_member: NDArray[np.bool_], names: Sequence[str]
+) -> list[str]:
+    """Which states leave the band of passing episodes first in most members, but not in most others."""
     found = []
     for state, name in enumerate(names):
         for side, word in ((-1, "below"), (1, "above")):
-            outside = (sides[:, :, state] == side).mean(axis=0) >= _MOST
-            if outside[-1]:
+            is_out = sides[:, :, state] == side
+            outside = is_out[is_member].mean(axis=0) >= _MOST
+            is_common = not is_member.all() and is_out[~is_member, -1].mean() > 1 - _ELSEWHERE
+            if outside[-1] and not is_common:
                 since = WINDOW - 1 - int(np.flatnonzero(~outside).max(initial=-1))
+<<<<<<< HEAD
                 bare = name.partition(" [")[0]  # without its unit
                 found.append((-since, state, f"{bare} {word} the usual", since))
     found.sort()
     return [f"{text} {_since(since)}" for _, _, text, since in found[:_NAMED]]
+=======
+                found.append((-since, state, f"{name} {word} the usual {_since(since)}"))
+    return [text for _, _, text in sorted(found)[:_NAMED]]
+>>>>>>> modes
 
 
 def _since(steps: int) -> str:
@@ -71,23 +90,25 @@ def _since(steps: int) -> str:
     return "at the crash" if steps == 1 else f"for the last {steps} steps"
 
 
-def _narrow_dimensions(
-    space: InputSpace, units: NDArray[np.float64], is_member: NDArray[np.bool_]
-) -> list[str]:
-    """In which dimensions the mode is narrow, compared with all findings of its kind."""
-    ends = [_OUTLIERS, 1 - _OUTLIERS]
-    low, high = np.quantile(units[is_member], ends, axis=0, method="nearest")
-    widths = np.ptp(np.quantile(units, ends, axis=0, method="nearest"), axis=0)
-    shares = np.divide(high - low, widths, out=np.ones_like(widths), where=widths > 0)
-    values = [space.from_unit(row[None])[0] for row in (low, high)]
-    narrow = [place for place in np.argsort(shares, kind="stable").tolist() if shares[place] <= _NARROW]
-    texts = []
-    for place in narrow[:_NAMED]:
-        dimension = space.dimensions[place]
-        first, last = (_short(dimension.describe(float(value[place]))) for value in values)
-        reach = first if first == last else f"{first} to {last}"
-        texts.append(f"{dimension.name} {reach} {dimension.unit}".strip())
-    return texts
+def _distinguishing(values: NDArray[np.float64], is_member: NDArray[np.bool_]) -> list[int]:
+    """Columns of `values` (n, c) in which few other findings lie within the range of the members."""
+    if is_member.all() or int(is_member.sum()) < _ENOUGH:
+        return []
+    low, high = np.array([_range(column) for column in values[is_member].T]).T
+    others = values[~is_member]
+    elsewhere = ((others < low) | (others > high)).mean(axis=0)
+    order = np.argsort(-elsewhere, kind="stable")[:_NAMED]
+    return [int(place) for place in order if elsewhere[place] >= _ELSEWHERE]
+
+
+def _range(values: NDArray[np.float64]) -> tuple[float, float]:
+    """What all but a few of `values` lie within."""
+    low, high = np.quantile(values, [_OUTLIERS, 1 - _OUTLIERS], method="nearest").tolist()
+    return low, high
+
+
+def _reach(low: str, high: str) -> str:
+    return low if low == high else f"{low} to {high}"
 
 
 def _short(text: str) -> str:

@@ -16,7 +16,7 @@ from policyfuzz.search.algorithm import Validator
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.triage_records import Mode, Modes
-from policyfuzz.triage.clusters import Grouping, group, nearest, weighted
+from policyfuzz.triage.clusters import Grouping, PointSpace, group, nearest
 from policyfuzz.triage.descriptors import Descriptors, PassingBand, describe
 from policyfuzz.triage.mode_words import words_of
 
@@ -24,8 +24,9 @@ from policyfuzz.triage.mode_words import words_of
 _AT_ONCE = 256
 #: Streams of random numbers, apart from those of the search, which are 0 and 1.
 _DRAWS, _NEIGHBOURS = 7_001, 7_002
-#: Distance of near neighbours: root mean square per dimension of the unit cube, as of distinct findings.
-NEAR = 0.01
+#: Distance of near neighbours: root mean square per dimension of the unit cube. At ten times that hardly any
+#: neighbour of an acasxu finding crashes, so it would tell none of them apart.
+NEAR = 0.001
 #: Tries for each near neighbour before fewer have to do.
 _TRIES = 20
 
@@ -199,15 +200,13 @@ def _modes_of_kind(
     crashes = _of_kind(drawn.crashes, target.oracle.kinds, kind)
     fresh = describe(crashes, band).states if len(crashes) else np.empty((0, *mine.states.shape[1:]))
     roots = np.array([_root(one) for one in ones])
-    # one space for both, so that random crashes can be compared with findings
-    points = weighted(
-        np.concatenate([mine.states, fresh]), np.concatenate([roots, -2 - np.arange(len(fresh))])
-    )
-    grouping = group(points[: len(ones)], roots)
+    space = PointSpace.fit(mine.states, roots)
+    points = space.points(mine.states)
+    grouping = group(points, roots)
     labels = grouping.labels
     everyone = [one for one in confirmed if one.kind == kind]
     joined = _joined(everyone, ones, labels, behaviours, target.inputs)
-    of_fresh = labels[nearest(points[len(ones) :], points[: len(ones)])]
+    of_fresh = labels[nearest(space.points(fresh), points)]
     units = target.inputs.to_unit(_inputs(everyone))
     modes = []
     for label in range(int(labels.max()) + 1):
@@ -223,7 +222,7 @@ def _modes_of_kind(
                 roots=len({_root(one) for one in members}),
                 severity=-min(margins) if margins else math.nan,
                 words=words_of(
-                    kind, members, mine.sides[inside], state_names, target.inputs, units, joined == label
+                    kind, members, mine, labels == label, state_names, target.inputs, units, joined == label
                 ),
                 random_crashes=int((of_fresh == label).sum()),
             )
