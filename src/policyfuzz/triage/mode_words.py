@@ -73,15 +73,8 @@ def _states_that_leave(
             is_common = not is_member.all() and is_out[~is_member, -1].mean() > 1 - _ELSEWHERE
             if outside[-1] and not is_common:
                 since = WINDOW - 1 - int(np.flatnonzero(~outside).max(initial=-1))
-<<<<<<< HEAD
-                bare = name.partition(" [")[0]  # without its unit
-                found.append((-since, state, f"{bare} {word} the usual", since))
-    found.sort()
-    return [f"{text} {_since(since)}" for _, _, text, since in found[:_NAMED]]
-=======
                 found.append((-since, state, f"{name} {word} the usual {_since(since)}"))
     return [text for _, _, text in sorted(found)[:_NAMED]]
->>>>>>> modes
 
 
 def _since(steps: int) -> str:
