@@ -60,16 +60,35 @@ def test_triage_runs_nothing_again(campaign, capsys):
 
 
 def test_triage_keeps_to_its_budget_and_goes_on(campaign, capsys):
-    exit_code(["triage", str(campaign), "--max-execs", "3000", "--json"])
-    first = json.loads(capsys.readouterr().out)
-    assert first["episodes"] <= 3000
+    for budget in (300, 600):
+        assert exit_code(["triage", str(campaign), "--max-execs", str(budget), "--json"]) == 1
+        page = json.loads(capsys.readouterr().out)
+        assert 0 < page["episodes"] <= budget
+        assert page["modes"]  # coarse ones, by fewer episodes
     exit_code(["triage", str(campaign), "--json"])
-    rest = json.loads(capsys.readouterr().out)
-    assert rest["is_complete"]
+    assert json.loads(capsys.readouterr().out)["is_complete"]
     whole = shutil.copytree(campaign, campaign.with_name("whole"))
     (whole / FILE_NAME).unlink()
     exit_code(["triage", str(whole)])
-    assert (whole / FILE_NAME).read_bytes() == (campaign / FILE_NAME).read_bytes()
+    assert known(whole).modes == known(campaign).modes
+    for number, one in known(whole).findings.items():
+        assert known(campaign).findings[number] == one
+
+
+def test_a_budget_that_is_too_small_is_said(campaign, capsys):
+    assert exit_code(["triage", str(campaign), "--max-execs", "20"]) == 1
+    out = capsys.readouterr().out
+    assert "the failure modes are not known yet" in out
+    assert "the budget is spent" in out
+
+
+def test_other_seeds_keep_to_the_budget(campaign, capsys):
+    exit_code(["triage", str(campaign)])
+    capsys.readouterr()
+    assert exit_code(["triage", str(campaign), "--max-execs", "40", "--seeds", "64", "--json"]) == 1
+    page = json.loads(capsys.readouterr().out)
+    assert page["episodes"] <= 40
+    assert not page["is_complete"]
 
 
 def test_no_finding_is_no_mode(tmp_path, capsys):

@@ -163,6 +163,9 @@ def compare_sides(
         )
     cases = _planned(a, b, a.target.samples if pool is None else pool, top, seed)
     named = identity(a.target, b.target)
+    if out is not None:
+        a.target.check_identified()
+        b.target.check_identified()
     endings = {} if out is None else read_endings(out, named)
     runs = (choice.make_runner(a.target), choice.make_runner(b.target))
     contestants = Contestant(runs[0], a.target.oracle.kinds), Contestant(runs[1], b.target.oracle.kinds)
@@ -185,12 +188,17 @@ def compare_sides(
         planned=len(cases),
         dimensions=a.target.inputs.names,
         of_solvable=a.target.solvable is not None,
-        is_same_policy=bool(a.target.policy_sha256) and a.target.policy_sha256 == b.target.policy_sha256,
+        is_same_policy=_is_same_policy(a.target, b.target),
         searched=_searched(a, b),
         setting_differences=_setting_differences(a, b),
     )
     _check_health(comparison)
     return comparison
+
+
+def _is_same_policy(a: Target, b: Target) -> bool:
+    is_known = bool(a.policy_sha256) and a.is_identified and b.is_identified
+    return is_known and a.policy_sha256 == b.policy_sha256
 
 
 def fuzzed(

@@ -83,6 +83,8 @@ def run_estimate(
     if max_seconds is not None and not max_seconds > 0:
         raise UsageError(f"max-time is {max_seconds:g}, expected more than 0")
     started = saved_at = time.monotonic()
+    if path is not None:
+        target.check_identified()
     run = make_runner(target)
     if path is not None and path.exists():
         estimation = read_estimation(path, target, run, settings)

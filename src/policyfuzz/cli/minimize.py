@@ -80,13 +80,14 @@ def command(
     rule: RuleSearch | None = None
     with talk().status("looking for inputs that pass"), user_prints_to_stderr():
         loaded = target_of(campaign, policy, trust, target, executor)
-        if has_other_code(campaign, loaded):
+        is_other = has_other_code(campaign, loaded)
+        if is_other:
             echo("note: the files that the target is written in have changed since", err=True)
         run = executor.make_runner(loaded)
         boundary = find_boundary(loaded, run, found.input, found.case_seed, max_execs)
         if wants_rule and boundary.crashes:
             rule = find_rule(loaded, run, found.input, found.case_seed, other_findings(campaign, found))
-    if policy is None and target is None and boundary.passing:
+    if policy is None and target is None and boundary.crashes and not is_other:
         known = {found.id: FindingTriage(boundary=boundary)}
         add_to_triage(folder, campaign.about.get("instance", ""), known)
     with verdict_stands():

@@ -19,8 +19,10 @@ _MEMBERS_SHOWN, _EXAMPLES = 8, 6
 def modes_lines(campaign: CampaignReader, triage: Triage, summaries: list[ModeSummary]) -> list[str]:
     """All failure modes, the worst first, some lines each."""
     modes = triage.modes
-    if modes is None or not summaries:
-        return ["no failure modes: there are no confirmed findings"]
+    if modes is None:
+        return ["the failure modes are not known yet"]
+    if not summaries:
+        return [f"no failure modes: {modes.reason or 'there are no confirmed findings'}"]
     count = f"{len(summaries)} failure mode{'s' if len(summaries) > 1 else ''}"
     lines = [f"{count} in {modes.findings:,} confirmed findings, {_trust_text(modes)}"]
     for one in summaries:
@@ -115,9 +117,9 @@ def mode_values(summary: ModeSummary) -> dict[str, Any]:
 
 
 def _trust_text(modes: Modes) -> str:
-    if modes.is_stable:
-        return f"stable: halves of them agree (adjusted Rand index {modes.agreement:.2f})"
-    return modes.reason or "not stable: halves of them do not agree"
+    if len(modes.modes) == 1 or modes.reason:  # two halves of one group always agree
+        return modes.reason or "no gap divides them"
+    return f"stable: halves of them agree (adjusted Rand index {modes.agreement:.2f})"
 
 
 def _block(summary: ModeSummary) -> list[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from policyfuzz.execution.executor import ExecutorChoice
     from policyfuzz.store.reader import CampaignReader
     from policyfuzz.store.records import Finding
-    from policyfuzz.triage.campaign_triage import Triaged
+    from policyfuzz.triage.campaign_triage import Triaged, TriageSettings
 
 EPILOG = """\
 \b
@@ -106,7 +106,7 @@ def command(
         again: list[Finding] = []
         if others or seeds:
             again = list(ranked(campaign, "severity", True, top, 0))
-            triaged = _run_again(campaign, target, again, others, executor, seeds or 0, triaged)
+            triaged = _run_again(campaign, target, again, others, executor, seeds or 0, triaged, settings)
     summaries = mode_summaries(campaign, triaged.triage)
     with verdict_stands():
         page = _second_runs(again, triaged, list(others)) if again else {}
@@ -116,12 +116,12 @@ def command(
         else:
             echo("\n".join([*modes_lines(campaign, triaged.triage, summaries), *_lines(page)]))
             if not triaged.is_complete:
-                echo("the budget is spent, and not all was found out: run the same command again to go on")
+                echo("the budget is spent, and not all was found out: give more, or run it again to go on")
     return int(campaign.progress().findings > 0)
 
 
 def _understand(
-    campaign: "CampaignReader", target: "Target", executor: "ExecutorChoice", settings: Any
+    campaign: "CampaignReader", target: "Target", executor: "ExecutorChoice", settings: "TriageSettings"
 ) -> "Triaged":
     from policyfuzz.cli.console import progress_bar
     from policyfuzz.triage.campaign_triage import triage_campaign
@@ -161,23 +161,31 @@ def _run_again(
     executor: "ExecutorChoice",
     seeds: int,
     triaged: "Triaged",
+    settings: "TriageSettings",
 ) -> "Triaged":
     """Run `findings` with other policies and other case seeds; return all that is known then."""
     from dataclasses import replace
 
     from policyfuzz.cli.console import progress_bar
     from policyfuzz.store.triage_file import add_to_triage
+    from policyfuzz.triage.campaign_triage import BudgetSpent, Meter
     from policyfuzz.triage.reruns import run_again
 
-    runs = {name: executor.make_runner(one) for name, one in others.items()}
+    meter = Meter(settings, triaged.episodes, triaged.seconds)
+    runs = {name: meter.of(executor.make_runner(one)) for name, one in others.items()}
+    run = meter.of(executor.make_runner(target))
     known = {one.id: triaged.triage.of(one.id) for one in findings}
+    is_complete = triaged.is_complete
     with progress_bar() as bar:
         task = bar.add_task("running findings again", total=len(findings))
-        for some in run_again(findings, known, executor.make_runner(target), runs, seeds):
-            triage = add_to_triage(campaign.folder, triaged.triage.instance, some)
-            triaged = replace(triaged, triage=triage)
-            bar.advance(task, len(some))
-    return triaged
+        try:
+            for some in run_again(findings, known, run, runs, seeds):
+                triage = add_to_triage(campaign.folder, triaged.triage.instance, some)
+                triaged = replace(triaged, triage=triage)
+                bar.advance(task, len(some))
+        except BudgetSpent:
+            is_complete = False
+    return replace(triaged, episodes=meter.episodes, is_complete=is_complete)
 
 
 def _second_runs(findings: list["Finding"], triaged: "Triaged", references: list[str]) -> dict[str, Any]:

@@ -52,7 +52,9 @@ class Branches:
         is_added = np.zeros((len(episodes), most), np.bool_)
         for row, segments in enumerate(episodes):
             for place, one in enumerate(segments):
-                if len(one.numbers) != width or not 0 <= one.start <= _LAST_STEP >= one.stop:
+                if len(one.numbers) != width or not (
+                    0 <= one.start <= _LAST_STEP and 0 <= one.stop <= _LAST_STEP
+                ):
                     raise UsageError(
                         f"a branch gives {len(one.numbers)} numbers from step {one.start} to {one.stop}",
                         f"an action has {width} numbers; is this branch of another target?",

@@ -61,7 +61,7 @@ def record(
     return Recording(
         executions,
         [actions[0] for _, _, actions, _, _ in tape.notes if actions is not None],
-        np.array([signals[0] for _, _, _, signals, _ in tape.notes]).reshape(-1, len(names)),
+        np.array([signals[0] for _, _, _, signals, _ in tape.notes]).reshape(len(tape.notes), len(names)),
         names,
         np.array([rewards[0] for _, _, _, _, rewards in tape.notes]),
         scenes,

@@ -90,6 +90,20 @@ class Target:
                     "name dimensions, units, options and kinds of crashes in Unicode",
                 )
 
+    @property
+    def is_identified(self) -> bool:
+        """False for a policy of this process that cannot be told from another one of the same code."""
+        is_content = bool(self.policy_sha256) and not self.policy_sha256.startswith(SOURCE_ONLY)
+        return is_content or not self.name.startswith(f"{IN_MEMORY}:")
+
+    def check_identified(self) -> None:
+        """Refuse a policy whose results no file can keep."""
+        if not self.is_identified:
+            raise UsageError(
+                f"what {self.policy_name} is made of cannot be told, so no file can say what it has done",
+                "leave the file out, or save the policy and give its name: sb3:FILE.zip, onnx:FILE, ...",
+            )
+
     def for_film(self) -> "Target":
         """The same target, with a simulator that renders if there is one."""
         return self if self.film_simulator is None else replace(self, simulator=self.film_simulator)
@@ -194,6 +208,8 @@ class Diagnosis:
 
 #: Targets that were made in Python are called IN_MEMORY:SOMETHING, and cannot be rebuilt from that.
 IN_MEMORY = "python"
+#: Begins the digest of a policy of this process of which only the source is known, and not all its values.
+SOURCE_ONLY = "source:"
 #: What separates options from the name, which may hold colons itself, and from each other.
 _BEFORE_OPTIONS, _BETWEEN_OPTIONS = re.compile(r":(?=[A-Za-z_][\w.]*=)"), re.compile(r",(?=[A-Za-z_][\w.]*=)")
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on
 from policyfuzz.core.interfaces import Policy
-from policyfuzz.core.target import IN_MEMORY, MakeRunner, Target
+from policyfuzz.core.target import IN_MEMORY, SOURCE_ONLY, MakeRunner, Target
 from policyfuzz.environments.gymnasium import gym_target, limited
 from policyfuzz.policies.loaded import LoadedPolicy, Spaces
 from policyfuzz.policies.python import maker
@@ -141,16 +141,22 @@ def label(policy: Any) -> str:
 
 
 def digest(policy: Any) -> str:
-    """SHA-256 of what `policy` is made of: its weights, or its source; empty if neither is available."""
+    """SHA-256 of what `policy` is made of: its weights, or its source; empty if neither is available.
+
+    The source of a class says nothing about an object's values, nor that of a function about its closure:
+    then it begins with SOURCE_ONLY.
+    """
     weights = getattr(policy, "state_dict", None)
     if callable(weights):
         parts = [_bytes(name, tensor) for name, tensor in weights().items()]
         return hashlib.sha256(b"".join(parts)).hexdigest()
+    is_code = inspect.isroutine(policy) or inspect.isclass(policy)
+    tells_all = (inspect.isfunction(policy) and not policy.__closure__) or inspect.isclass(policy)
     try:
-        known = inspect.isroutine(policy) or inspect.isclass(policy)
-        return hashlib.sha256(inspect.getsource(policy if known else type(policy)).encode()).hexdigest()
+        source = inspect.getsource(policy if is_code else type(policy))
     except (OSError, TypeError):
         return ""
+    return ("" if tells_all else SOURCE_ONLY) + hashlib.sha256(source.encode()).hexdigest()
 
 
 def _bytes(name: str, value: Any) -> bytes:

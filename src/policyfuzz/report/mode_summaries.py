@@ -52,11 +52,13 @@ class ModeSummary:
     @property
     def decided_text(self) -> str:
         """How long before the crash it was decided, for a reader; empty if that is not known."""
+        parts = []
         if self.decided:
-            return f"decided {self.steps_before_crash:.0f} steps before the crash"
+            of = "" if self.decided == self.tried else f"{self.decided} of {self.tried} "
+            parts.append(f"{of}decided {self.steps_before_crash:.0f} steps before the crash (median)")
         if self.fragile:
-            return f"fragile: nearly any small disturbance saves {self.fragile} of {self.tried}"
-        return ""
+            parts.append(f"{self.fragile} of {self.tried} fragile: nearly any small disturbance saves them")
+        return ", ".join(parts)
 
 
 def triage_of(campaign: CampaignReader) -> Triage:

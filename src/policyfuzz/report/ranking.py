@@ -49,10 +49,10 @@ def ranked(
 def representatives(campaign: CampaignReader, count: int) -> list[Finding]:
     """Up to `count` findings that stand for all: one of each failure mode, the worst mode first.
 
-    Where triage has found no stable modes, the worst findings that are unlike each other.
+    Where triage has found no stable modes, or a single one, the worst findings that are unlike each other.
     """
     modes = read_triage(campaign.folder, campaign.about.get("instance", "")).modes
-    if modes is not None and modes.is_stable and modes.modes:
+    if modes is not None and modes.is_stable and len(modes.modes) > 1:
         return [campaign.finding(mode.representative) for mode in modes.modes[:count]]
     return worst_and_most_different(campaign, count)
 

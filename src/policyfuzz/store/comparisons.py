@@ -46,7 +46,7 @@ def read_endings(path: Path, identity: str) -> Endings:
         if type(values["comparison"]) is not str:
             raise ValueError("it does not say what was compared")
         endings = {_key(key): _pair(value) for key, value in values["cases"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise CampaignError(
             f"{path} holds no comparison: {error!r:.100}", hint="name another file, or remove this one"
         ) from error

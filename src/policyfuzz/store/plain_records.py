@@ -9,6 +9,8 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 Record = TypeVar("Record")
 
+#: No count, step or number of a finding is larger.
+_LARGEST = 2**62
 #: NaN and infinite numbers, which JSON does not know.
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -80,6 +82,8 @@ def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
 
 
 def _expect(kind: type, value: Any) -> Any:
+    if kind is int and type(value) is int and abs(value) > _LARGEST:
+        raise ValueError(f"{value!r:.50} is too large")
     if type(value) is not kind:
         raise ValueError(f"{value!r:.50} is not allowed here, expected {kind.__name__}")
     return value

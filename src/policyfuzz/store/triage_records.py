@@ -113,3 +113,5 @@ class Modes:
     random_crashes: int  #: independent ones that shares come from
     random_draws: int
     reason: str = ""  #: why there is only one mode, or no stable ones
+    draws: int = 0  #: random draws that were asked for
+    run_again: int = 0  #: findings that were run again at most

@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.branches import Branches
+from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import MakeBranchRunner, RunBranches, Target
 from policyfuzz.store.reader import CampaignReader
@@ -19,9 +20,13 @@ from policyfuzz.triage.avoidance import find_witnesses
 from policyfuzz.triage.boundary import find_boundary
 from policyfuzz.triage.modes import ModeSettings, behaviours_of, find_modes
 from policyfuzz.triage.point_of_no_return import recorded_actions
-from policyfuzz.triage.replay import is_safe_to_run
+from policyfuzz.triage.replay import has_other_code, is_safe_to_run
 from policyfuzz.triage.witness import Crash, WitnessSettings
 
+#: Findings that are run to see how long episodes take.
+_TRIAL = 8
+#: Share of a budget that modes may take, and the least of findings, draws and neighbours that they need.
+_MODES_SHARE, _LEAST, _LEAST_NEIGHBOURS = 0.6, 20, 8
 #: Called with what is being done, how much of it is done, and how much there is.
 Tell = Callable[[str, int, int], None]
 
@@ -44,11 +49,26 @@ class BudgetSpent(Exception):
 class Meter:
     """Counts the episodes of some runners, and stops them when there have been enough."""
 
-    def __init__(self, settings: TriageSettings) -> None:
-        self.episodes = 0
+    def __init__(self, settings: TriageSettings, episodes: int = 0, seconds_spent: float = 0.0) -> None:
+        """Begin after so many `episodes` and seconds."""
+        self.episodes = episodes
         self._most = math.inf if settings.max_execs is None else settings.max_execs
         seconds = math.inf if settings.max_seconds is None else settings.max_seconds
-        self._end = time.monotonic() + seconds
+        self._started = time.monotonic() - seconds_spent
+        self._end = self._started + seconds
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._started
+
+    @property
+    def affordable(self) -> float:
+        """Episodes that are left, by the number or by the time that those so far have taken."""
+        by_time = math.inf
+        if not math.isinf(self._end):
+            by_time = (self._end - time.monotonic()) * self.episodes / max(self.seconds, 1e-9)
+        return max(0.0, min(self._most - self.episodes, by_time))
 
     def of(self, run: RunBranches) -> RunBranches:
         """`run`, counted; raises `BudgetSpent` instead of running more than is allowed."""
@@ -70,6 +90,7 @@ class Triaged:
 
     triage: Triage  #: all that is known now
     episodes: int  #: that it took
+    seconds: float
     is_complete: bool  #: False if the budget ended before
 
 
@@ -85,17 +106,22 @@ def triage_campaign(
     What is found out is stored at once. What is stored already is not run again; modes are looked for again
     if there are new findings.
     """
+    if has_other_code(campaign, target):
+        raise CampaignError(
+            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
+            hint="start a new campaign",
+        )
     instance = campaign.about.get("instance", "")
     meter = Meter(settings)
     run = meter.of(make_runner(target))
     is_complete = True
     try:
-        _find_modes(campaign, instance, target, run, settings, tell)
+        _find_modes(campaign, instance, target, run, meter, settings, tell)
         _find_witnesses(campaign, instance, target, run, make_runner, meter, settings, tell)
         _find_boundaries(campaign, instance, target, run, tell)
     except BudgetSpent:
         is_complete = False
-    return Triaged(read_triage(campaign.folder, instance), meter.episodes, is_complete)
+    return Triaged(read_triage(campaign.folder, instance), meter.episodes, meter.seconds, is_complete)
 
 
 def chosen_members(campaign: CampaignReader, mode: Mode, count: int) -> list[Finding]:
@@ -124,15 +150,21 @@ def _find_modes(
     instance: str,
     target: Target,
     run: RunBranches,
+    meter: Meter,
     settings: TriageSettings,
     tell: Tell,
 ) -> None:
     with campaign.snapshot():
         findings = list(campaign.records(Finding, "findings", "status = ?", (CONFIRMED,)))
-        samples = campaign.progress().samples
+        progress = campaign.progress()
+        # a random draw that repeats a known outcome is no finding, so they cannot be counted then
+        samples = 0 if progress.repeats else progress.samples
     known = read_triage(campaign.folder, instance).modes
-    if known is not None and known.findings == len(findings):
-        return
+    chosen = _within_budget(settings.modes, findings, run, meter)
+    if known is not None and (known.modes or not findings):
+        was_enough = known.draws >= chosen.draws and known.run_again >= min(chosen.findings, len(findings))
+        if known.findings == len(findings) and was_enough:
+            return
     modes = find_modes(
         target,
         findings,
@@ -141,10 +173,30 @@ def _find_modes(
         seed=campaign.config.seed,
         samples=samples,
         state_names=tuple(getattr(target.simulator(), "state_names", ())),
-        settings=settings.modes,
+        settings=chosen,
         report=lambda done, count: tell("failure modes", done, count),
     )
     add_to_triage(campaign.folder, instance, modes=modes)
+
+
+def _within_budget(
+    wanted: ModeSettings, findings: Sequence[Finding], run: RunBranches, meter: Meter
+) -> ModeSettings:
+    """`wanted`, or less of everything if the budget is small; most of it goes to modes, which come first."""
+    if math.isinf(meter.affordable):
+        return wanted
+    first = findings[:_TRIAL]
+    if first:  # to see how long episodes take
+        run(np.array([one.input for one in first]), np.array([one.case_seed for one in first], np.uint64))
+    most = min(wanted.findings, len(findings))
+    share = _MODES_SHARE * meter.affordable / (most + wanted.draws + 4 * wanted.neighbours)
+    if share >= 1:
+        return wanted
+    return ModeSettings(
+        findings=max(_LEAST, int(share * most)),
+        draws=max(_LEAST, int(share * wanted.draws)),
+        neighbours=max(_LEAST_NEIGHBOURS, int(share * wanted.neighbours)),
+    )
 
 
 def _find_witnesses(
@@ -188,8 +240,7 @@ def _find_boundaries(
         tell("boundaries", done, len(wanted))
         finding = campaign.finding(number)
         boundary = find_boundary(target, run, finding.input, finding.case_seed)
-        if boundary is not None:
-            add_to_triage(campaign.folder, instance, {number: FindingTriage(boundary=boundary)})
+        add_to_triage(campaign.folder, instance, {number: FindingTriage(boundary=boundary)})
 
 
 def _in_turn(lists: Iterable[list[Finding]]) -> list[list[Finding]]:

@@ -73,7 +73,7 @@ def _states_that_leave(
             is_common = not is_member.all() and is_out[~is_member, -1].mean() > 1 - _ELSEWHERE
             if outside[-1] and not is_common:
                 since = WINDOW - 1 - int(np.flatnonzero(~outside).max(initial=-1))
-                found.append((-since, state, f"{name} {word} the usual {_since(since)}"))
+                found.append((-since, state, f"{name.partition(' [')[0]} {word} the usual {_since(since)}"))
     return [text for _, _, text in sorted(found)[:_NAMED]]
 
 

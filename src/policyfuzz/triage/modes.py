@@ -106,11 +106,15 @@ def find_modes(
     known = [one.grouping for one in found if not math.isnan(one.grouping.agreement)]
     return Modes(
         tuple(modes),
-        is_stable=all(one.grouping.is_stable for one in found),
+        # a kind with too few findings to tell says nothing about the others
+        is_stable=any(one.grouping.is_stable for one in found)
+        and all(one.grouping.is_stable or math.isnan(one.grouping.agreement) for one in found),
         agreement=min((one.agreement for one in known), default=math.nan),
         findings=len(confirmed),
         random_crashes=crashes,
         random_draws=drawn.draws + samples,
+        draws=settings.draws,
+        run_again=settings.findings,
         reason="; ".join(_reason(one, len(found)) for one in found if one.grouping.reason),
     )
 

@@ -58,13 +58,12 @@ def run_together(
     waiting = enumerate(searches)
     active: dict[int, tuple[Search[Found], list[Trial]]] = {}
     while True:
-        for number, search in waiting:
+        while len(active) < _AT_ONCE and (pair := next(waiting, None)) is not None:
+            number, search = pair
             try:
                 active[number] = search, next(search)
             except StopIteration as stop:
                 yield number, stop.value
-            if len(active) == _AT_ONCE:
-                break
         if not active:
             return
         results = iter(

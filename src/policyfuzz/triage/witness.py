@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.core.branches import Segment
 from policyfuzz.core.target import Target
+from policyfuzz.search.algorithm import Validator
 from policyfuzz.store.triage_records import DELAYS_ONLY, NONE_FOUND, WITNESS, Avoidance
 from policyfuzz.triage.candidates import Candidates, CrossEntropy, amount_of_change, branch_words
 from policyfuzz.triage.trials import Branch, Result, Search, Trial
@@ -201,13 +202,13 @@ class WitnessSearch:
         return results[: len(trials)]
 
     def _near(self, count: int) -> list[NDArray[np.float64]]:
-        """At most `count` valid inputs (d,) that differ a little from that of the crash."""
+        """At most `count` valid, solvable inputs (d,) that differ a little from that of the crash."""
         if count <= 0:
             return []
         inputs = self._target.inputs
         repeated = np.repeat(self._crash.row[None], count * _DRAWS_PER_NEIGHBOUR, axis=0)
         drawn = inputs.perturb(repeated, self._rng)
-        return list(drawn[inputs.is_valid(drawn)][:count])
+        return list(drawn[Validator(inputs, self._target.solvable).is_good(drawn)][:count])
 
     def _trial(self, branch: Branch) -> Trial:
         return Trial(self._crash.row, self._crash.case_seed, branch)
