@@ -10,7 +10,7 @@ from policyfuzz.report.mode_summaries import ModeSummary
 from policyfuzz.report.ranking import worst_and_most_different
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.triage_file import Triage
-from policyfuzz.store.triage_records import NOT_MEANINGFUL, Avoidance, Boundary, Modes
+from policyfuzz.store.triage_records import Avoidance, Boundary, Modes
 
 #: Numbers of members that the line of a mode shows, and of findings where modes say little.
 _MEMBERS_SHOWN, _EXAMPLES = 8, 6
@@ -46,10 +46,10 @@ def mode_lines(campaign: CampaignReader, summary: ModeSummary, triage: Triage) -
     mode = summary.mode
     shown = ", ".join(map(str, mode.members[:_MEMBERS_SHOWN]))
     more = len(mode.members) - _MEMBERS_SHOWN
-    lines = [*_block(summary), f"    findings        {shown}" + (f" and {more:,} more" if more > 0 else "")]
+    lines = [*_block(summary), f"    findings   {shown}" + (f" and {more:,} more" if more > 0 else "")]
     if not math.isnan(mode.robustness):
         lines.append(
-            f"    robustness      {mode.robustness:.0%} of {mode.neighbours} near neighbours of finding"
+            f"    robustness {mode.robustness:.0%} of {mode.neighbours} near neighbours of finding"
             f" {mode.representative} crash, too"
         )
     lines += [f"    {line}" for line in avoidance_lines(summary.avoidance)]
@@ -58,42 +58,31 @@ def mode_lines(campaign: CampaignReader, summary: ModeSummary, triage: Triage) -
 
 
 def avoidance_lines(known: Avoidance | None) -> list[str]:
-    """Whether a crash could be avoided, how, and up to when; labels of one width."""
+    """Whether a crash could be avoided, how, and up to when; labels as wide as those of `show`."""
     if known is None:
         return []
     how = f": {known.words}" if known.words else ""
-    lines = [f"avoidable       {known.verdict}{how} ({known.episodes} episodes)"]
+    lines = [f"avoidable  {known.verdict}{how} ({known.episodes} episodes)"]
     if known.disturbances:
         lines.append(
-            f"disturbances    {known.survived} of {known.disturbances} small changes of its actions avoid it"
+            f"disturbed  {known.survived} of {known.disturbances} small changes of its actions avoid it"
         )
-    if known.last_chance is not None:
-        lines.append(
-            f"last chance     step {known.last_chance}" + (f": {known.blamed}" if known.blamed else "")
-        )
-    elif known.standing == NOT_MEANINGFUL:
-        lines.append(
-            "last chance     not meaningful: the oracle counts events, of which no single one decides"
-        )
-    else:
-        lines.append(f"last chance     {known.standing}")
-    return lines
+    when = known.standing if known.last_chance is None else f"last chance at step {known.last_chance}"
+    return [*lines, f"decided    {when}" + (f": {known.blamed}" if known.blamed else "")]
 
 
 def boundary_lines(known: Boundary | None) -> list[str]:
-    """How far a finding is from safe; labels of one width."""
+    """How far a finding is from safe; labels as wide as those of `show`."""
     if known is None or not known.crashes:
         return []
     if not known.passing:
-        return [f"from safe       not known: everything tried in {known.episodes} episodes crashes"]
+        return [f"from safe  not known: everything tried in {known.episodes} episodes crashes"]
     changes = [f"{one.dimension} {one.amount:+.4g} {one.unit}".rstrip() for one in known.changes[:3]]
     lines = [
-        f"from safe       {known.distance:.3g} in the unit cube"
-        + (": " if changes else "")
-        + " or ".join(changes)
+        f"from safe  {known.distance:.3g} in the unit cube" + (": " if changes else "") + " or ".join(changes)
     ]
     if known.no_matter:
-        lines.append(f"no matter       {', '.join(known.no_matter)}")
+        lines.append(f"no matter  {', '.join(known.no_matter)}")
     return lines
 
 

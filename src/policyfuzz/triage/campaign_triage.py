@@ -23,8 +23,8 @@ from policyfuzz.triage.point_of_no_return import recorded_actions
 from policyfuzz.triage.replay import has_other_code, is_safe_to_run
 from policyfuzz.triage.witness import Crash, WitnessSettings
 
-#: Findings that are run to see how long episodes take.
-_TRIAL = 8
+#: Findings that are run one after another to see how long episodes take, while that takes no longer.
+_TRIALS, _QUICK_SECONDS = (1, 1, 8, 64), 2.0
 #: Share of a budget that modes may take, and the least of findings, draws and neighbours that they need.
 _MODES_SHARE, _LEAST, _LEAST_NEIGHBOURS = 0.6, 20, 8
 #: Called with what is being done, how much of it is done, and how much there is.
@@ -52,10 +52,16 @@ class Meter:
     def __init__(self, settings: TriageSettings, episodes: int = 0, seconds_spent: float = 0.0) -> None:
         """Begin after so many `episodes` and seconds."""
         self.episodes = episodes
+        self.rate = 0.0  #: episodes per second, 0 before that was measured
         self._most = math.inf if settings.max_execs is None else settings.max_execs
         seconds = math.inf if settings.max_seconds is None else settings.max_seconds
         self._started = time.monotonic() - seconds_spent
         self._end = self._started + seconds
+
+    @property
+    def has_deadline(self) -> bool:
+        """True if time is limited."""
+        return not math.isinf(self._end)
 
     @property
     def seconds(self) -> float:
@@ -64,10 +70,10 @@ class Meter:
 
     @property
     def affordable(self) -> float:
-        """Episodes that are left, by the number or by the time that those so far have taken."""
+        """Episodes that are left, by their number, and by the time that is left at the latest `rate`."""
         by_time = math.inf
         if not math.isinf(self._end):
-            by_time = (self._end - time.monotonic()) * self.episodes / max(self.seconds, 1e-9)
+            by_time = (self._end - time.monotonic()) * self.rate
         return max(0.0, min(self._most - self.episodes, by_time))
 
     def of(self, run: RunBranches) -> RunBranches:
@@ -183,11 +189,12 @@ def _within_budget(
     wanted: ModeSettings, findings: Sequence[Finding], run: RunBranches, meter: Meter
 ) -> ModeSettings:
     """`wanted`, or less of everything if the budget is small; most of it goes to modes, which come first."""
-    if math.isinf(meter.affordable):
-        return wanted
-    first = findings[:_TRIAL]
-    if first:  # to see how long episodes take
+    for count in _TRIALS if meter.has_deadline else ():  # the first compiles what is to be timed
+        first, started, quick = findings[:count], time.monotonic(), meter.rate * _QUICK_SECONDS
+        if not first or (meter.rate and count > quick):
+            break
         run(np.array([one.input for one in first]), np.array([one.case_seed for one in first], np.uint64))
+        meter.rate = len(first) / max(time.monotonic() - started, 1e-9)
     most = min(wanted.findings, len(findings))
     share = _MODES_SHARE * meter.affordable / (most + wanted.draws + 4 * wanted.neighbours)
     if share >= 1:
