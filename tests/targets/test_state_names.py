@@ -5,7 +5,6 @@ from policyfuzz import load_target
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.core.target import Runner
 
-
 SLOW = pytest.param("driving-rl", marks=pytest.mark.slow)
 
 
