@@ -96,7 +96,6 @@ class BoatSimulator:
         self._water = water
         self._places = self._flows = np.empty((0, 0))
         self._distances = np.empty(0)
-        self._noise: list[np.random.Generator] = []
         self._step = 0
 
     def reset(self, inputs: NDArray[np.float64], seeds: NDArray[np.uint64]) -> Frame:

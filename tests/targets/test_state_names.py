@@ -5,8 +5,10 @@ from policyfuzz import load_target
 from policyfuzz.core.errors import MissingExtra
 from policyfuzz.core.target import Runner
 
+SLOW = pytest.param("driving-rl", marks=pytest.mark.slow)
 
-@pytest.mark.parametrize("name", ["acasxu", "coopnavi", "bipedal", "driving-rl", "ripple:dimensions=3"])
+
+@pytest.mark.parametrize("name", ["acasxu", "coopnavi", "bipedal", SLOW, "ripple:dimensions=3"])
 def test_every_number_of_a_state_has_a_name(name):
     try:
         runner = Runner(load_target(name))

@@ -16,9 +16,8 @@ def test_rand_index_is_one_for_the_same_groups_under_other_names():
 
 
 def test_rand_index_of_a_worked_example():
-    # pairs that agree: 2; by chance: 3 * 3 / 10 = 0.9; at most (3 + 3) / 2
-    first, second = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
-    assert adjusted_rand(first, second) == pytest.approx((1 - 3 * 2 / 6) / ((3 + 2) / 2 - 1))
+    # of 6 pairs 2 are together in the first, 1 in the second, 1 in both: (1 - 2/6) / (1.5 - 2/6)
+    assert adjusted_rand(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 2])) == pytest.approx(4 / 7)
 
 
 def test_rand_index_is_about_zero_by_chance():
@@ -77,3 +76,24 @@ def test_states_that_play_no_part_do_not_hide_groups():
 def test_nearest_is_the_first_of_equal_ones():
     assert nearest(np.array([[0.0]]), np.array([[1.0], [-1.0], [1.0]])).tolist() == [0]
     assert nearest(np.empty((0, 2)), np.zeros((3, 2))).tolist() == []
+
+
+def scattered_lineages(count, spread):
+    """Near-clones of lineages that lie anywhere: what looks like a group depends on who was found."""
+    rng, roots = np.random.default_rng(0), np.repeat(np.arange(count), 30)
+    return rng.lognormal(size=(count, 3))[roots] + spread * rng.normal(size=(30 * count, 3)), roots
+
+
+def test_groups_that_halves_do_not_agree_on_are_not_given():
+    found = group(*scattered_lineages(16, 0.2))
+    assert not found.is_stable
+    assert found.agreement < 0.9
+    assert found.labels.max() == 0
+    assert "no stable modes" in found.reason
+
+
+def test_larger_parts_are_given_where_only_finer_groups_do_not_hold():
+    found = group(*scattered_lineages(8, 0.3))
+    assert found.is_stable
+    assert found.labels.max() > 0
+    assert "finer groups differ" in found.reason
