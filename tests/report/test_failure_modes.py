@@ -4,9 +4,9 @@ import policyfuzz as pf
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.branches import Segment
 from policyfuzz.core.errors import UsageError
-from policyfuzz.report.mode_summaries import find_mode, finding_named, mode_summaries, triage_of
+from policyfuzz.report.mode_summaries import find_mode, finding_named, mode_summaries
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.triage_file import FindingTriage, add_to_triage
+from policyfuzz.store.triage_file import FindingTriage, add_to_triage, triage_of
 from policyfuzz.store.triage_records import (
     DECIDED,
     NONE_FOUND,

@@ -11,9 +11,8 @@ import time
 import pytest
 
 from policyfuzz.cli.main import exit_code
-from policyfuzz.report.mode_summaries import triage_of
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.triage_file import FILE_NAME
+from policyfuzz.store.triage_file import FILE_NAME, triage_of
 
 TARGET = "ripple:dimensions=2,regions=2,probability=0.01"
 

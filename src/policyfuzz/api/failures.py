@@ -85,16 +85,7 @@ class FailureMode:
         """What is known of it, by name."""
         mode = asdict(self.summary.mode)
         mode["findings"] = len(mode.pop("members"))
-        names = (
-            "tried",
-            "witnesses",
-            "delays_only",
-            "none_found",
-            "fragile",
-            "decided",
-            "steps_before_crash",
-        )
-        return mode | {name: getattr(self.summary, name) for name in names}
+        return mode | self.summary.counts
 
     def __repr__(self) -> str:
         mode = self.summary.mode

@@ -19,14 +19,14 @@ from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.execution.executor import choose_executor
-from policyfuzz.report.mode_summaries import mode_summaries, triage_of
+from policyfuzz.report.mode_summaries import mode_summaries
 from policyfuzz.report.outside import excesses
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
 from policyfuzz.store.database import picture_file
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, FailedEpisode, Progress, record_of
-from policyfuzz.store.triage_file import Triage
+from policyfuzz.store.triage_file import Triage, triage_of
 from policyfuzz.store.triage_records import Avoidance, Boundary
 from policyfuzz.triage.boundary import EPISODES, find_boundary
 from policyfuzz.triage.campaign_triage import TriageSettings, triage_campaign

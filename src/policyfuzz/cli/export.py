@@ -105,7 +105,7 @@ def _write_dataset(campaign: CampaignReader, numbers: list[int], trust: bool, ou
     """
     from policyfuzz.core.recording import record
     from policyfuzz.report.minari import RecordedEpisode, check_dataset_name, write_minari
-    from policyfuzz.report.mode_summaries import triage_of
+    from policyfuzz.store.triage_file import triage_of
     from policyfuzz.store.triage_records import WITNESS
     from policyfuzz.triage.replay import target_of
 

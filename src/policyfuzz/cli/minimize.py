@@ -68,9 +68,9 @@ def command(
     """
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.cli.summary import replay_lines
-    from policyfuzz.report.mode_summaries import finding_named, triage_of
+    from policyfuzz.report.mode_summaries import finding_named
     from policyfuzz.store.reader import CampaignReader
-    from policyfuzz.store.triage_file import FindingTriage, add_to_triage
+    from policyfuzz.store.triage_file import FindingTriage, add_to_triage, triage_of
     from policyfuzz.triage.boundary import find_boundary
     from policyfuzz.triage.replay import has_other_code, target_of
     from policyfuzz.triage.rules import find_rule, other_findings

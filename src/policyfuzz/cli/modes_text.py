@@ -90,19 +90,7 @@ def mode_values(summary: ModeSummary) -> dict[str, Any]:
     """One failure mode for a program."""
     values = asdict(summary.mode)
     values["findings"] = len(summary.mode.members)
-    others = {
-        name: getattr(summary, name)
-        for name in (
-            "tried",
-            "witnesses",
-            "delays_only",
-            "none_found",
-            "fragile",
-            "decided",
-            "steps_before_crash",
-        )
-    }
-    return values | others | {"avoidance": summary.avoidance and asdict(summary.avoidance)}
+    return values | summary.counts | {"avoidance": summary.avoidance and asdict(summary.avoidance)}
 
 
 def _trust_text(modes: Modes) -> str:

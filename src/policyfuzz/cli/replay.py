@@ -71,8 +71,9 @@ def command(
     """
     from policyfuzz.cli.console import print_json, talk
     from policyfuzz.report.film import check_name
-    from policyfuzz.report.mode_summaries import error_number, finding_named, triage_of
+    from policyfuzz.report.mode_summaries import error_number, finding_named
     from policyfuzz.store.reader import CampaignReader
+    from policyfuzz.store.triage_file import triage_of
     from policyfuzz.triage.replay import has_other_code, replay
 
     if film is not None:

@@ -25,14 +25,13 @@ from policyfuzz.report.mode_summaries import (
     finding_named,
     mode_summaries,
     summary_of,
-    triage_of,
 )
 from policyfuzz.report.outside import excesses, outside_text
 from policyfuzz.report.ranking import ORDERS, ranked
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, FailedEpisode, Finding
-from policyfuzz.store.triage_file import Triage
+from policyfuzz.store.triage_file import Triage, triage_of
 
 #: Rows of a table that are laid out together.
 _ROWS_AT_ONCE = 1000

@@ -7,7 +7,7 @@ from statistics import median
 from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
-from policyfuzz.store.triage_file import Triage, read_triage
+from policyfuzz.store.triage_file import Triage
 from policyfuzz.store.triage_records import (
     DECIDED,
     DELAYS_ONLY,
@@ -40,6 +40,20 @@ class ModeSummary:
     steps_before_crash: float  #: median of these: from the point of no return to the crash; NaN without one
 
     @property
+    def counts(self) -> dict[str, float]:
+        """What became of the findings that were tried, by name."""
+        names = (
+            "tried",
+            "witnesses",
+            "delays_only",
+            "none_found",
+            "fragile",
+            "decided",
+            "steps_before_crash",
+        )
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def avoidable_text(self) -> str:
         """Whether its crashes could have been avoided, for a reader."""
         if not self.tried:
@@ -59,11 +73,6 @@ class ModeSummary:
         if self.fragile:
             parts.append(f"{self.fragile} of {self.tried} fragile: nearly any small disturbance saves them")
         return ", ".join(parts)
-
-
-def triage_of(campaign: CampaignReader) -> Triage:
-    """What triage knows of `campaign`."""
-    return read_triage(campaign.folder, campaign.about.get("instance", ""))
 
 
 def mode_summaries(campaign: CampaignReader, triage: Triage) -> list[ModeSummary]:

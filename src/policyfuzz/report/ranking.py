@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
-from policyfuzz.store.triage_file import read_triage
+from policyfuzz.store.triage_file import triage_of
 
 #: Order to the columns that findings are sorted by; what is missing comes last.
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -51,7 +51,7 @@ def representatives(campaign: CampaignReader, count: int) -> list[Finding]:
 
     Where triage has found no stable modes, or a single one, the worst findings that are unlike each other.
     """
-    modes = read_triage(campaign.folder, campaign.about.get("instance", "")).modes
+    modes = triage_of(campaign).modes
     if modes is not None and modes.is_stable and len(modes.modes) > 1:
         return [campaign.finding(mode.representative) for mode in modes.modes[:count]]
     return worst_and_most_different(campaign, count)

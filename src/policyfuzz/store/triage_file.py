@@ -9,6 +9,7 @@ from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.files import read_regular
 from policyfuzz.core.whole_file import whole_file
 from policyfuzz.store.plain_records import from_plain, to_plain
+from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
 from policyfuzz.store.triage_records import Avoidance, Boundary, Mode, Modes
 
@@ -90,6 +91,11 @@ def read_triage(folder: Path, instance: str) -> Triage:
             f"cannot read {path}: {error!r:.100}", hint="remove it, and run policyfuzz triage again"
         ) from error
     return found if found.instance == instance else Triage(instance)
+
+
+def triage_of(campaign: CampaignReader) -> Triage:
+    """What is known of the findings of `campaign`."""
+    return read_triage(campaign.folder, campaign.about.get("instance", ""))
 
 
 def writable_path(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import MakeBranchRunner, RunBranches, Target
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding
-from policyfuzz.store.triage_file import FindingTriage, Triage, add_to_triage, read_triage
+from policyfuzz.store.triage_file import FindingTriage, Triage, add_to_triage, triage_of
 from policyfuzz.store.triage_records import Mode
 from policyfuzz.triage.avoidance import find_witnesses
 from policyfuzz.triage.boundary import find_boundary
@@ -127,7 +127,7 @@ def triage_campaign(
         _find_boundaries(campaign, instance, target, run, tell)
     except BudgetSpent:
         is_complete = False
-    return Triaged(read_triage(campaign.folder, instance), meter.episodes, meter.seconds, is_complete)
+    return Triaged(triage_of(campaign), meter.episodes, meter.seconds, is_complete)
 
 
 def chosen_members(campaign: CampaignReader, mode: Mode, count: int) -> list[Finding]:
@@ -165,7 +165,7 @@ def _find_modes(
         progress = campaign.progress()
         # a random draw that repeats a known outcome is no finding, so they cannot be counted then
         samples = 0 if progress.repeats else progress.samples
-    known = read_triage(campaign.folder, instance).modes
+    known = triage_of(campaign).modes
     chosen = _within_budget(settings.modes, findings, run, meter)
     if known is not None and (known.modes or not findings):
         was_enough = known.draws >= chosen.draws and known.run_again >= min(chosen.findings, len(findings))
@@ -218,7 +218,7 @@ def _find_witnesses(
 ) -> None:
     if target.actions is None:
         return
-    triage = read_triage(campaign.folder, instance)
+    triage = triage_of(campaign)
     modes = () if triage.modes is None else triage.modes.modes
     by_mode = [chosen_members(campaign, mode, settings.per_mode) for mode in modes]
     wanted = [one for turn in _in_turn(by_mode) for one in turn if triage.of(one.id).avoidance is None]
@@ -240,7 +240,7 @@ def _find_witnesses(
 def _find_boundaries(
     campaign: CampaignReader, instance: str, target: Target, run: RunBranches, tell: Tell
 ) -> None:
-    triage = read_triage(campaign.folder, instance)
+    triage = triage_of(campaign)
     modes = () if triage.modes is None else triage.modes.modes
     wanted = [one.representative for one in modes if triage.of(one.representative).boundary is None]
     for done, number in enumerate(wanted):
