@@ -1,9 +1,10 @@
 """Compares two policies from Python: on the findings of campaigns, and on a random pool."""
 
+import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from policyfuzz.core.whole_file import whole_file
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
 from policyfuzz.report.comparison import Comparison, Pair, Searched
 from policyfuzz.report.ranking import ranked
-from policyfuzz.store.comparisons import endings_text, read_endings
+from policyfuzz.store.comparisons import Ending, endings_text, read_endings
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import ADAPTERS, load_for
 from policyfuzz.targets.trust import require_trust
@@ -40,6 +41,8 @@ from policyfuzz.triage.replay import has_other_code, target_of
 
 #: Distinct findings of a campaign that are run by default, the worst ones.
 MOST_FINDINGS = 2000
+#: Seconds between two writings of the file, which holds all cases.
+_SAVE_SECONDS = 1.0
 #: Share of the pool above which episodes that cannot be run leave nothing to compare.
 _UNHEALTHY_ERROR_SHARE = 0.5
 
@@ -170,15 +173,20 @@ def compare_sides(
     runs = (choice.make_runner(a.target), choice.make_runner(b.target))
     contestants = Contestant(runs[0], a.target.oracle.kinds), Contestant(runs[1], b.target.oracle.kinds)
     keys = [one.key for one in cases]
-    told(sum(key in endings for key in keys), len(cases))
-    for some in run_pairs(cases, endings, contestants, a.target.batch_size):
-        endings |= some
-        if out is not None:
-            with whole_file(out) as unfinished:
-                unfinished.write_text(endings_text(endings, named))
-        told(sum(key in endings for key in keys), len(cases))
-        if max_seconds is not None and time.monotonic() - started >= max_seconds:
-            break
+    done, saved_at = sum(key in endings for key in keys), -math.inf
+    told(done, len(cases))
+    try:
+        for some in run_pairs(cases, endings, contestants, a.target.batch_size):
+            endings |= some
+            done += len(some)
+            if time.monotonic() - saved_at >= _SAVE_SECONDS:
+                _save(out, endings, named)
+                saved_at = time.monotonic()
+            told(done, len(cases))
+            if max_seconds is not None and time.monotonic() - started >= max_seconds:
+                break
+    finally:
+        _save(out, endings, named)
     pairs = [Pair(one, *endings[key]) for one, key in zip(cases, keys, strict=True) if key in endings]
     comparison = Comparison(
         target=a.target.name,
@@ -194,6 +202,13 @@ def compare_sides(
     )
     _check_health(comparison)
     return comparison
+
+
+def _save(out: Path | None, endings: Mapping[str, tuple[Ending, Ending]], named: str) -> None:
+    """Write all that has been run to the file `out`, if there is one."""
+    if out is not None and endings:
+        with whole_file(out) as unfinished:
+            unfinished.write_text(endings_text(endings, named))
 
 
 def _is_same_policy(a: Target, b: Target) -> bool:

@@ -299,6 +299,9 @@ class Estimation:
             return ()
         nearest = f"inputs that come within a margin of {climb.thresholds.max():.4g}"
         share = short(float(climb.probabilities.mean()))
+        if reached := int(climb.has_failures.sum()):
+            of_all = f"{reached} of {len(climb.has_failures)} replicates reached a failure, not the others"
+            return (f"{of_all}, so only a bound is given: give it more episodes",)
         if climb.is_over:
             return (f"no failure was reached: {nearest} have a probability of {share} already",)
         return (f"a limit was reached on the way: {nearest} have a probability of {share}",)
