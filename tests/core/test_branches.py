@@ -132,3 +132,12 @@ def test_a_simulator_that_holds_few_episodes_runs_each_with_its_own_branch(encou
     branches = Branches.of([[Segment(2, 90, (float(row + 1),))] for row in range(4)], 1)
     few = Runner(replace(target, simulator=Two))(inputs, SEEDS, branches=branches)
     np.testing.assert_array_equal(few.returns, Runner(target)(inputs, SEEDS, branches=branches).returns)
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [Segment(1, 2, ()), Segment(1, 2, (1.0, 2.0)), Segment(-1, 2, (1.0,)), Segment(1, -(10**30), (1.0,))],
+)
+def test_segments_of_another_target_are_refused(segment):
+    with pytest.raises(UsageError, match="a branch gives"):
+        Branches.of([[segment]], 1)

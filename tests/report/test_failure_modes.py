@@ -1,6 +1,11 @@
+import json
+import math
+from dataclasses import asdict
+
 import pytest
 
 import policyfuzz as pf
+from policyfuzz.cli.console import json_text
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.branches import Segment
 from policyfuzz.core.errors import UsageError
@@ -136,3 +141,8 @@ def test_modes_are_a_data_frame(campaign):
     table = pf.open_result(campaign[0]).modes.to_pandas()
     assert table.loc[1, "witnesses"] == 1
     assert table.loc[2, "findings"] == 4
+
+
+def test_a_branch_that_leaves_numbers_to_the_policy_is_json():
+    known = Avoidance(WITNESS, 1, (Segment(1, 2, (math.nan, 1.0)),))
+    assert json.loads(json_text(asdict(known)))["branch"][0]["numbers"] == [None, 1.0]

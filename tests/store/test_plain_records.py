@@ -58,3 +58,9 @@ def test_missing_fields_have_their_defaults():
 def test_what_is_no_record_is_refused(value):
     with pytest.raises(ValueError):  # noqa: PT011 - any reason is right
         from_plain(Whole, value)
+
+
+def test_numbers_that_no_file_of_ours_holds_are_refused():
+    for value in (10**400, -(10**30)):
+        with pytest.raises(ValueError, match="too large"):
+            from_plain(Whole, {"count": value})

@@ -7,6 +7,7 @@ import pytest
 
 from policyfuzz import Executions, InputSpace, Real, load_target
 from policyfuzz.core.errors import UsageError
+from policyfuzz.environments.live import digest
 from policyfuzz.store.comparisons import ERROR, FAILS, PASSES
 from policyfuzz.triage.compare import (
     FINDINGS_OF_A,
@@ -98,3 +99,18 @@ def test_pool_is_solvable_where_that_is_tested():
 def test_targets_that_differ_in_their_inputs_are_refused():
     with pytest.raises(UsageError, match="the same inputs"):
         check_comparable(load_target("ripple:dimensions=2"), load_target("ripple:dimensions=3"))
+
+
+def test_a_file_never_answers_for_another_object():
+    class Policy:
+        def begin(self, count): ...
+
+        def act(self, observations, rows):
+            return observations
+
+    target = replace(load_target("ripple:dimensions=2"), name="python:ripple", policy_sha256=digest(Policy()))
+    assert not target.is_identified
+    with pytest.raises(UsageError, match="cannot be told"):
+        target.check_identified()
+    assert replace(target, policy_sha256="0" * 64).is_identified
+    assert load_target("ripple:dimensions=2").is_identified
