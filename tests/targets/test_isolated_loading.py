@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -252,3 +253,17 @@ def test_loading_process_ends_with_its_target(file):
     del target
     gc.collect()
     assert not Path(f"/proc/{process}").exists()
+
+
+@pytest.mark.slow
+def test_prolonged_episodes_run_in_workers_too(file, tmp_path):
+    target = load(file)
+    longer = target.prolonged(3)
+    start = np.array([[1.0]]), np.zeros(1, np.uint64)
+    usual = WORKERS.make_runner(target)(*start).lengths[0]
+    assert usual <= target.horizon + 1
+    assert WORKERS.make_runner(longer)(*start).lengths[0] == Runner(longer)(*start).lengths[0]
+    # and where the simulator does not end its episodes by itself
+    endless = replace(longer, simulator=target.simulator)
+    assert pack(endless) != pack(target)
+    assert built_here(tmp_path)  # by the runner of this process only

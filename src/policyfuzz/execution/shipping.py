@@ -46,8 +46,9 @@ _WEAK = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
 
 def pack(target: Target) -> bytes:
     """The part of `target` that workers need, with the SHA-256 of everything in front."""
-    if isinstance(target.simulator, Shipped) and isinstance(target.policy, Shipped):
-        return target.simulator.shipment  # another process has packed it
+    simulator, is_packed = target.simulator, isinstance(target.policy, Shipped)
+    if is_packed and isinstance(simulator, Shipped) and simulator.horizon == target.horizon:
+        return simulator.shipment  # another process has packed it
     return _pack(_pickle_target(_worker_part(target)))
 
 
@@ -59,8 +60,9 @@ def pack_for_coordinator(target: Target, shipment: bytes) -> bytes:
     """
     part = replace(
         target,
-        simulator=Shipped(shipment, "simulator"),
-        policy=Shipped(shipment, "policy"),
+        simulator=Shipped(shipment, "simulator", target.horizon),
+        policy=Shipped(shipment, "policy", target.horizon),
+        long_simulator=target.long_simulator and Shipped(shipment, "long_simulator", target.horizon),
         film_simulator=_later(target.film_simulator),
         draw=_later(target.draw),
         further_checks=None,
@@ -80,11 +82,12 @@ class Shipped:
     """A factory of a packed target, which stays packed until it is called."""
 
     shipment: bytes
-    part: str  #: "simulator" or "policy"
+    part: str  #: "simulator", "policy" or "long_simulator"
+    horizon: int  #: of the packed target
 
-    def __call__(self) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """Unpack the target in this process, and build the part."""
-        return getattr(unpack(self.shipment), self.part)()
+        return getattr(unpack(self.shipment), self.part)(*arguments)
 
 
 @dataclass(frozen=True, slots=True)
