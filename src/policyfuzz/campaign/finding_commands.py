@@ -44,7 +44,7 @@ def facts_of(
     mode: NewMode, folder: Path, config: CampaignConfig, space: InputSpace, trust: bool
 ) -> dict[str, Any]:
     """All that a command gets to know of `mode`; `trust` if its replay runs code that a name names."""
-    finding = mode.finding
+    finding, folder = mode.finding, folder.absolute()
     row = {name: value for name, value in row_of(finding).items() if name not in ("outcome", "behaviour")}
     inputs = {
         one.name: one.options[int(value)] if isinstance(one, Choice) else value

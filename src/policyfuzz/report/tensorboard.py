@@ -168,7 +168,7 @@ class TensorBoardLog:
                 self._stills.add(finding)
             self._stills.look()
         elif isinstance(event, Stopped) and self._since.episodes:
-            self._write_point(event.progress)
+            self._write_point(event.progress, is_last=True)
 
     def set_known_modes(self, count: int) -> None:
         """So many new modes were found by earlier parts of the campaign."""
@@ -180,16 +180,18 @@ class TensorBoardLog:
         self._attempt(lambda file: file.close())
         self._file = None
 
-    def _write_point(self, progress: Progress) -> None:
+    def _write_point(self, progress: Progress, is_last: bool = False) -> None:
         since, self._since = self._since, _Since(progress=progress)
         self._written_at = self._clock()
-        self._attempt(lambda file: file.write(progress.executions, *self._shown(progress, since)))
+        self._attempt(lambda file: file.write(progress.executions, *self._shown(progress, since, is_last)))
 
-    def _shown(self, progress: Progress, since: _Since) -> list[Any]:
-        """Curves and histograms of one point."""
+    def _shown(self, progress: Progress, since: _Since, is_last: bool) -> list[Any]:
+        """Curves and histograms of one point. The last one comes too soon to tell how fast things went."""
         summary = self._library.summary
-        curves = _curves(progress, since.progress) | {"findings/modes_so_far": float(self._modes)}
-        curves |= {f"emitters/{name}": share for name, share in since.emitters.items()}
+        curves = _totals(progress) | {"findings/modes_so_far": float(self._modes)}
+        if not is_last:
+            curves |= _rates(progress, since.progress)
+            curves |= {f"emitters/{name}": share for name, share in since.emitters.items()}
         shown = [summary.scalar(name, one) for name, one in curves.items() if math.isfinite(one)]
         for of in ("returns", "margins"):
             for name, is_random in (("random", True), ("search", False)):
@@ -219,24 +221,30 @@ class TensorBoardLog:
             self._say(f"the log for TensorBoard in {folder} ends here: {reason}; the campaign goes on")
 
 
-def _curves(now: Progress, before: Progress) -> dict[str, float]:
-    """Name to value of all curves; NaN where there is nothing to show yet."""
-    seconds, completed = now.seconds - before.seconds, max(now.executions, 1)
-    spent = {name: used - before.time_split[name] for name, used in now.time_split.items()}
-    total = sum(spent.values())
+def _totals(now: Progress) -> dict[str, float]:
+    """Name to value of the curves of totals; NaN where there is nothing to show yet."""
     return {
         "findings/confirmed": now.findings,
         "findings/distinct": now.distinct_findings,
         "findings/lineages": now.lineages,
         "crash_rate/random_draws": now.sample_crash_rate,
         "crash_rate/search": now.mutant_crash_rate,
-        "speed/episodes_per_second": (now.executions - before.executions) / seconds if seconds > 0 else 0.0,
-        "speed/workers_ready": now.workers_ready,
         "health/valid_share_of_draws": now.valid_rate,
-        "health/failed_share_of_episodes": now.failures / completed,
+        "health/failed_share_of_episodes": now.failures / max(now.executions, 1),
         "health/flaky_findings": now.flaky,
         "health/corpus": now.corpus,
         "health/fresh_share": now.fresh_share,
+    }
+
+
+def _rates(now: Progress, before: Progress) -> dict[str, float]:
+    """The same of curves that tell of the time since another point."""
+    seconds = now.seconds - before.seconds
+    spent = {name: used - before.time_split[name] for name, used in now.time_split.items()}
+    total = sum(spent.values())
+    return {
+        "speed/episodes_per_second": (now.executions - before.executions) / seconds if seconds > 0 else 0.0,
+        "speed/workers_ready": now.workers_ready,
         **{f"time/{name}": used / total if total > 0 else math.nan for name, used in spent.items()},
     }
 
