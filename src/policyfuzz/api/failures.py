@@ -12,10 +12,16 @@ from policyfuzz.core import extras, markup
 from policyfuzz.report.mode_summaries import ModeSummary
 from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.triage_file import FindingTriage
-from policyfuzz.store.triage_records import WITNESS, Avoidance, Mode, Modes
+from policyfuzz.store.triage_records import DELAYS_ONLY, NONE_FOUND, WITNESS, Avoidance, Mode, Modes
 
 if TYPE_CHECKING:
     from policyfuzz.api.results import Records, Replayed, Result
+
+_WITNESS_TEXTS = {
+    WITNESS: "it could have been avoided",
+    DELAYS_ONLY: "it could have been delayed",
+    NONE_FOUND: "no way to avoid it was found, which proves nothing",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +66,7 @@ class ResultFinding(Finding):
         known: dict[str, object] = {
             "return": self.episode_return,
             "margin": self.margin,
-            "failure mode": "" if mode is None else repr(mode),
+            "failure mode": "" if mode is None else f"M{mode.number}: {mode.words}",
             "with other case seeds": f"crashes with {self.reseeded_crashes} of {self.reseeded}"
             if self.reseeded
             else "",
@@ -69,9 +75,7 @@ class ResultFinding(Finding):
         }
         doubt = "" if self.status == CONFIRMED else f" ({self.status})"
         title = f"finding {self.id}: {self.kind} at step {self.crash_step}{doubt}"
-        return (
-            markup.heading(title) + markup.facts(known) + _film_html(self.result.folder, self.id, ".film()")
-        )
+        return markup.heading(title) + markup.facts(known) + _film_html(self.result.folder, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class FailureMode:
             "representative": f"finding {mode.representative}",
             **_avoidance_facts(summary.avoidance),
         }
-        film = _film_html(self.result.folder, mode.representative, ".film()")
+        film = _film_html(self.result.folder, mode.representative)
         return markup.heading(f"M{mode.number}: {mode.words or mode.kind}") + markup.facts(known) + film
 
 
@@ -189,7 +193,7 @@ class FailureModes(Sequence[FailureMode]):
         ]
         head = ["mode", "findings", "what", "share of failures", "severity", "avoidable", "representative"]
         reason = "" if self.about is None else self.about.reason
-        return markup.table(head, rows) + (markup.paragraph(reason) if reason else "")
+        return markup.table(head, rows) + (markup.paragraph(f"grouping: {reason}") if reason else "")
 
 
 def _share_text(mode: Mode) -> str:
@@ -203,16 +207,15 @@ def _avoidance_facts(avoidance: Avoidance | None) -> dict[str, object]:
     """Whether a crash could have been avoided, how, and up to when."""
     if avoidance is None:
         return {}
-    last = avoidance.last_chance
+    last, words = avoidance.last_chance, f": {avoidance.words}" if avoidance.words else ""
     return {
-        "avoidable": avoidance.verdict,
-        "by": avoidance.words,
+        "witness": f"{_WITNESS_TEXTS.get(avoidance.verdict, avoidance.verdict)}{words}",
         "point of no return": "" if last is None else f"step {last}",
         "decision": avoidance.blamed,
     }
 
 
-def _film_html(folder: Path, number: int, call: str) -> str:
-    """The film or picture of a finding if there is one; making one may take minutes, so `call` is named."""
+def _film_html(folder: Path, number: int) -> str:
+    """The film or picture of a finding if there is one. None is made unasked: that may take minutes."""
     made = already_made(folder, number)
-    return markup.paragraph(f"{call} films it") if made is None else made._repr_html_()
+    return markup.paragraph("not filmed yet: call .film()") if made is None else made._repr_html_()

@@ -356,7 +356,10 @@ def _text_lines(columns: list[str], rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _html_table(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    return markup.table(columns, ([row[column] for column in columns] for row in rows))
+    def cell(value: Any) -> Any:
+        return _text(value) if isinstance(value, str) else value
+
+    return markup.table(columns, ([cell(row[column]) for column in columns] for row in rows))
 
 
 def _text(value: Any) -> str:

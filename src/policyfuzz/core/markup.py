@@ -4,19 +4,24 @@ import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from policyfuzz.core.visible import visible, visible_line
+
+#: Characters of a text in one cell.
+_LONGEST = 1000
 _LEFT = ' style="text-align:left"'
 
 
 def escaped(value: object) -> str:
-    """`value` as text in one line: numbers short; of a traceback, the last line."""
+    """`value` as text in one line that is not too long; numbers short, and nothing for NaN."""
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
-    return html.escape((str(value).rstrip().splitlines() or [""])[-1])
+    text = str(value)
+    return html.escape(visible_line(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."))
 
 
 def paragraph(text: object) -> str:
     """All of `text`, its lines kept apart."""
-    return f"<p>{'<br>'.join(map(html.escape, str(text).splitlines()))}</p>"
+    return f"<p>{'<br>'.join(map(html.escape, visible(str(text)).split('\n')))}</p>"
 
 
 def heading(text: object) -> str:

@@ -7,6 +7,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -216,7 +217,9 @@ class TensorBoardLog:
         try:
             write(self._file)
         except Exception as error:  # no trouble of a log is worth a campaign
-            folder, self._file = self._file.folder, None
+            folder, failed, self._file = self._file.folder, self._file, None
+            with suppress(OSError):
+                failed.close()
             reason = (isinstance(error, OSError) and error.strerror) or error
             self._say(f"the log for TensorBoard in {folder} ends here: {reason}; the campaign goes on")
 
