@@ -21,7 +21,8 @@ def escaped(value: object) -> str:
 
 def paragraph(text: object) -> str:
     """All of `text`, its lines kept apart."""
-    return f"<p>{'<br>'.join(map(html.escape, visible(str(text)).split('\n')))}</p>"
+    lines = visible(str(text)).split("\n")
+    return f"<p>{'<br>'.join(map(html.escape, lines))}</p>"
 
 
 def heading(text: object) -> str:
