@@ -136,7 +136,7 @@ def test_page_on_tensorboard_logs_and_tells_a_chat_and_a_ticket(tmp_path):
             short = [*line[:at], "--max-execs", "1500", "--ui", "none", "-o", f"c{number}"]
             done = python(tmp_path, "-m", "policyfuzz", *short, **variables)
             assert done.returncode == 1, done.stderr
-            assert done.stderr == ""
+            assert all("Ctrl-C skips that" in line for line in done.stderr.splitlines()), done.stderr
         server.shutdown()
     modes = [json.loads(line) for line in (tmp_path / "modes.jsonl").read_text().splitlines()]
     assert [one["mode"] for one in modes] == list(range(1, len(modes) + 1))

@@ -27,12 +27,12 @@ def facts(folder: Path, number: int = 1, **others) -> dict:
 def run(tmp_path):
     """Run a command for some findings; give back what was said."""
 
-    def run(command: str, *given: dict, **settings) -> list[str]:
+    def run(command: str, *given: dict, last_seconds: float = 300.0, **settings) -> list[str]:
         said: list[str] = []
         commands = FindingCommands(command, said.append, **settings)
         for one in given or (facts(tmp_path),):
             commands.add(tmp_path, one)
-        commands.close()
+        commands.close(last_seconds)
         return said
 
     return run

@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -101,7 +100,6 @@ class FindingCommands:
     command: str
     say: Callable[[str], None]
     command_seconds: float = COMMAND_SECONDS
-    last_seconds: float = LAST_SECONDS
     _waiting: "queue.Queue[tuple[Path, dict[str, Any]] | None]" = field(init=False)
     _thread: threading.Thread | None = field(init=False, default=None)
     _left_out: int = field(init=False, default=0)
@@ -126,27 +124,29 @@ class FindingCommands:
         """Say what went wrong, at the first time."""
         if self._troubles and not self._has_said:
             self._has_said = True
-            self.say(f"--on-finding: {self._troubles[0]}; the campaign goes on")
+            self.say(f"--on-finding: {self._troubles[0]}")
 
-    def close(self) -> None:
-        """Wait a little for what is due, and end the rest."""
+    @property
+    def is_busy(self) -> bool:
+        """True if a command runs or waits."""
+        return self._waiting.unfinished_tasks > 0
+
+    def close(self, seconds: float = LAST_SECONDS) -> None:
+        """Wait for what is due for at most so many `seconds`, and end the rest."""
         if self._thread is None:
             return
-        with suppress(KeyboardInterrupt):  # the user does not want to wait, and the campaign is over
-            self._wait(time.monotonic() + self.last_seconds)
+        end = time.monotonic() + seconds
+        while self.is_busy and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
         self._is_over.set()
         self._left_out += self._drained()
         self._thread.join()
+        self._thread = None
         self.look()
         if len(self._troubles) > 1:
             self.say(f"--on-finding: {len(self._troubles):,} commands failed, see {LOG_NAME}")
         if self._left_out:
             self.say(f"--on-finding: for {self._left_out:,} new modes there was no time to run the command")
-
-    def _wait(self, end: float) -> None:
-        """Wait until all commands are done, until `end` at most."""
-        while self._waiting.unfinished_tasks and time.monotonic() < end:
-            time.sleep(_LOOK_SECONDS)
 
     def _drained(self) -> int:
         """Empty the queue, tell the thread to end, and return how many were left out."""

@@ -15,7 +15,6 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-from policyfuzz.core.errors import PolicyFuzzError
 from policyfuzz.core.target import Target
 from policyfuzz.execution.processes.isolated_process import ONE_THREAD, IsolatedProcess
 from policyfuzz.execution.processes.reaper import Reaper, new_mark
@@ -24,7 +23,7 @@ from policyfuzz.execution.shipping import pack, pack_for_coordinator, unpack
 from policyfuzz.store.records import Finding
 
 #: Seconds for one still, the start of the process included; and for all that wait when the campaign ends.
-STILL_SECONDS, LAST_SECONDS = 120.0, 20.0
+STILL_SECONDS, LAST_SECONDS = 120.0, 10.0
 #: Findings that may wait for their still; more are left out.
 _MOST_WAITING = 16
 #: Pixels; a wider picture is scaled down.
@@ -75,8 +74,13 @@ class Stills:
         if self._waiting and self._asked is None and not self._is_over:
             self._ask(self._waiting.popleft())
 
+    @property
+    def is_busy(self) -> bool:
+        """True if a still is being made."""
+        return self._asked is not None
+
     def close(self, seconds: float = LAST_SECONDS) -> None:
-        """Wait a little for the stills that are due, and end the process."""
+        """Wait for the stills that are due for at most so many `seconds`, and end the process."""
         end = time.monotonic() + seconds
         while self._asked is not None and (left := end - time.monotonic()) > 0:
             self.look(left)
@@ -96,7 +100,7 @@ class Stills:
                 self._start()
             assert self._process is not None
             self._process.connection.send(finding)
-        except (PolicyFuzzError, OSError) as error:  # it cannot be copied, or has died
+        except Exception as error:  # it has died, or pickling ran a method that raised
             self._end(str(error))
             return
         self._asked = finding, time.monotonic()

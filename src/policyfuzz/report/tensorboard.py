@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from policyfuzz.campaign.events import BatchDone, BatchEpisodes, Event, Started, Stopped
 from policyfuzz.core import extras
 from policyfuzz.core.target import Target
-from policyfuzz.report.stills import Stills
+from policyfuzz.report.stills import LAST_SECONDS, Stills
 from policyfuzz.store.records import Finding, Progress
 
 #: Folder of the log in that of its campaign.
@@ -175,9 +175,14 @@ class TensorBoardLog:
         """So many new modes were found by earlier parts of the campaign."""
         self._modes = count
 
-    def close(self) -> None:
-        """Wait a little for pictures, and close the file."""
-        self._stills.close()
+    @property
+    def is_busy(self) -> bool:
+        """True if a picture is being made."""
+        return self._stills.is_busy
+
+    def close(self, seconds: float = LAST_SECONDS) -> None:
+        """Wait for pictures for at most so many `seconds`, and close the file."""
+        self._stills.close(seconds)
         self._attempt(lambda file: file.close())
         self._file = None
 

@@ -1,16 +1,19 @@
 """Who else hears of a running campaign: logs for other programs, and a command for each new mode."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from policyfuzz.campaign.events import Event, Listener, Started
 from policyfuzz.campaign.finding_commands import FindingCommands, facts_of
 from policyfuzz.campaign.new_modes import NewModes
 from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.target import Target
-from policyfuzz.report.tensorboard import TensorBoardLog, load_library
 from policyfuzz.targets.trust import named_code
+
+if TYPE_CHECKING:
+    from policyfuzz.report.tensorboard import TensorBoardLog
 
 #: Kinds of logs.
 TENSORBOARD = "tensorboard"
@@ -23,6 +26,8 @@ def check_watchers(logs: Sequence[str], on_finding: str | None) -> None:
         if one not in LOGS:
             raise unknown_name("log", one, LOGS)
     if TENSORBOARD in logs:
+        from policyfuzz.report.tensorboard import load_library
+
         load_library()
     if on_finding is not None and (not on_finding.strip() or "\0" in on_finding):
         raise UsageError(
@@ -42,19 +47,41 @@ def watching(
     if not logs and on_finding is None:
         yield ()
         return
-    with ExitStack() as stack:
-        commands = None if on_finding is None else FindingCommands(on_finding, say)
-        log = TensorBoardLog(target, say) if TENSORBOARD in logs else None
-        for one in (commands, log):
-            if one is not None:
-                stack.callback(one.close)
+    commands = None if on_finding is None else FindingCommands(on_finding, say)
+    log = _tensorboard_log(target, say) if TENSORBOARD in logs else None
+    try:
         yield (_Watcher(target, commands, log),)
+    finally:
+        _close([one for one in (commands, log) if one is not None], say)
+
+
+def _close(watchers: "Sequence[FindingCommands | TensorBoardLog]", say: Callable[[str], None]) -> None:
+    """End all `watchers`. Ctrl-C ends them at once: the campaign is over, and its results stay."""
+    if any(one.is_busy for one in watchers):
+        say("waiting some seconds for commands and pictures of new modes; Ctrl-C skips that")
+    is_patient = True
+    for one in watchers:
+        try:
+            if is_patient:
+                one.close()
+        except KeyboardInterrupt:
+            is_patient = False
+        if not is_patient:
+            one.close(seconds=0.0)
+
+
+def _tensorboard_log(target: Target, say: Callable[[str], None]) -> "TensorBoardLog":
+    from policyfuzz.report.tensorboard import TensorBoardLog  # most campaigns do without
+
+    return TensorBoardLog(target, say)
 
 
 class _Watcher:
     """Passes events and new modes on."""
 
-    def __init__(self, target: Target, commands: FindingCommands | None, log: TensorBoardLog | None) -> None:
+    def __init__(
+        self, target: Target, commands: FindingCommands | None, log: "TensorBoardLog | None"
+    ) -> None:
         self._target, self._commands, self._log = target, commands, log
         self._modes = NewModes()
         self._started: Started | None = None
