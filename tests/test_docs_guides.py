@@ -131,12 +131,12 @@ def test_page_on_tensorboard_logs_and_tells_a_chat_and_a_ticket(tmp_path):
             "CHAT_WEBHOOK": f"http://127.0.0.1:{server.server_port}",
             "no_proxy": "*",
         }
-        for number, line in enumerate(commands("tensorboard.md")):
-            at = line.index("--max-time")
-            short = [*line[:at], "--max-execs", "1500", "--ui", "none", "-o", f"c{number}"]
+        for number, words in enumerate(commands("tensorboard.md")):
+            at = words.index("--max-time")
+            short = [*words[:at], "--max-execs", "1500", "--ui", "none", "-o", f"c{number}"]
             done = python(tmp_path, "-m", "policyfuzz", *short, **variables)
             assert done.returncode == 1, done.stderr
-            assert all("Ctrl-C skips that" in line for line in done.stderr.splitlines()), done.stderr
+            assert done.stderr == ""
         server.shutdown()
     modes = [json.loads(line) for line in (tmp_path / "modes.jsonl").read_text().splitlines()]
     assert [one["mode"] for one in modes] == list(range(1, len(modes) + 1))

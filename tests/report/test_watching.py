@@ -16,7 +16,7 @@ def test_interrupt_at_the_end_skips_the_wait_and_not_the_results(monkeypatch):
 
     monkeypatch.setattr(FindingCommands, "close", close)
     monkeypatch.setattr(FindingCommands, "is_busy", True)
-    with watching(load_target("ripple"), (), "true", said.append) as listeners:
+    with watching(load_target("ripple"), (), "true", said.append, said.append) as listeners:
         assert len(listeners) == 1
     assert closed == [None, 0.0], "ended at once, and nothing is raised"
     assert "Ctrl-C skips that" in said[0]

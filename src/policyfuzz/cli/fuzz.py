@@ -153,7 +153,9 @@ def command(
             loaded = [
                 request.load_reference(executor, target, not_blank("--reference", uri)) for uri in references
             ]
-        with watching(target, logs, on_finding, _say) as watchers, make_listener(ui) as listener:
+        say_wait = _say if ui != "none" else lambda _: None
+        watched = watching(target, logs, on_finding, _say, say_wait)
+        with watched as watchers, make_listener(ui) as listener:
             launched = launch(
                 target,
                 budget,

@@ -38,11 +38,16 @@ def check_watchers(logs: Sequence[str], on_finding: str | None) -> None:
 
 @contextmanager
 def watching(
-    target: Target, logs: Sequence[str], on_finding: str | None, say: Callable[[str], None]
+    target: Target,
+    logs: Sequence[str],
+    on_finding: str | None,
+    say: Callable[[str], None],
+    say_wait: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[Listener, ...]]:
-    """The listeners for `logs` and for the command `on_finding`; `say` is told what goes wrong with them.
+    """The listeners for `logs` and for the command `on_finding`.
 
-    When the block ends, what is still being done gets some seconds.
+    When the block ends, what is still being done gets some seconds. `say` is told what goes wrong, and
+    `say_wait` that there is something to wait for.
     """
     if not logs and on_finding is None:
         yield ()
@@ -52,13 +57,13 @@ def watching(
     try:
         yield (_Watcher(target, commands, log),)
     finally:
-        _close([one for one in (commands, log) if one is not None], say)
+        _close([one for one in (commands, log) if one is not None], say_wait)
 
 
-def _close(watchers: "Sequence[FindingCommands | TensorBoardLog]", say: Callable[[str], None]) -> None:
+def _close(watchers: "Sequence[FindingCommands | TensorBoardLog]", say_wait: Callable[[str], None]) -> None:
     """End all `watchers`. Ctrl-C ends them at once: the campaign is over, and its results stay."""
     if any(one.is_busy for one in watchers):
-        say("waiting some seconds for commands and pictures of new modes; Ctrl-C skips that")
+        say_wait("waiting some seconds for commands and pictures of new modes; Ctrl-C skips that")
     is_patient = True
     for one in watchers:
         try:
