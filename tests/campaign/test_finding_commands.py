@@ -58,6 +58,13 @@ def test_numbers_that_json_does_not_know_are_null(tmp_path):
     assert variables_of(given)["POLICYFUZZ_RETURN"] == ""
 
 
+def test_target_of_a_program_has_no_replay_command(tmp_path):
+    mode = NewMode(1, a_finding(), is_first_of_kind=True)
+    given = facts_of(mode, tmp_path, CampaignConfig("python:Env"), SPACE, trust=False)
+    assert given["replay"] is None
+    assert variables_of(given)["POLICYFUZZ_REPLAY"] == ""
+
+
 def test_names_cannot_become_part_of_the_command(run, tmp_path):
     evil = f"$(touch {tmp_path}/owned); `touch {tmp_path}/owned` ' \" \n touch {tmp_path}/owned \0"
     said = run(f"printenv POLICYFUZZ_KIND > {tmp_path}/line", facts(tmp_path, kind=evil))

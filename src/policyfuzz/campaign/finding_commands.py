@@ -21,6 +21,7 @@ from typing import Any
 from policyfuzz.campaign.new_modes import NewMode
 from policyfuzz.core.inputs import Choice, InputSpace
 from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.core.target import IN_MEMORY
 from policyfuzz.core.visible import visible_line
 from policyfuzz.execution.processes.reaper import kill_group
 from policyfuzz.store.records import row_of
@@ -59,7 +60,8 @@ def facts_of(
         "mode": mode.number,
         "is_first_of_kind": mode.is_first_of_kind,
         "finding": _plain(row) | {"input": _plain(inputs)},
-        "replay": command,
+        # nobody can rebuild what lives in a Python program
+        "replay": None if config.target.startswith(f"{IN_MEMORY}:") else command,
     }
 
 
