@@ -23,6 +23,7 @@ BLOCKS = {
     "python.md": 7,
     "sb3-model.md": 1,
     "strategies.md": 2,
+    "tensorboard.md": 2,
     "triage.md": 1,
 }
 

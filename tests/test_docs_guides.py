@@ -1,11 +1,14 @@
 """The guides: what they show works as it stands. BLOCKS in test_docs.py says what there is to run."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -98,6 +101,53 @@ def test_every_python_example_runs(tmp_path, page):
     for block in blocks(page, "python"):
         result = python(tmp_path, "-c", block)
         assert result.returncode == 0, result.stderr
+
+
+def test_page_on_tensorboard_logs_and_tells_a_chat_and_a_ticket(tmp_path):
+    pytest.importorskip("tensorboardX", reason="needs the extra tensorboard")
+    logged, chat = blocks("tensorboard.md", "python")
+    result = python(tmp_path, "-c", logged)
+    assert "'tensorboard'" in result.stdout, result.stderr
+    (tmp_path / "tell_chat.py").write_text(chat)
+    # a ticket system that keeps what it is told, and the Python of these tests
+    (tmp_path / "bin").mkdir()
+    for name, line in (("gh", 'echo "$4"; cat'), ("python", f'exec {shlex.quote(sys.executable)} "$@"')):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    told: list[str] = []
+
+    class Chat(BaseHTTPRequestHandler):
+        def do_POST(self):
+            told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["text"])
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_): ...
+
+    with HTTPServer(("127.0.0.1", 0), Chat) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        variables = {
+            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "CHAT_WEBHOOK": f"http://127.0.0.1:{server.server_port}",
+            "no_proxy": "*",
+        }
+        for number, words in enumerate(commands("tensorboard.md")):
+            at = words.index("--max-time")
+            short = [*words[:at], "--max-execs", "1500", "--ui", "none", "-o", f"c{number}"]
+            done = python(tmp_path, "-m", "policyfuzz", *short, **variables)
+            assert done.returncode == 1, done.stderr
+            assert done.stderr == ""
+        server.shutdown()
+    modes = [json.loads(line) for line in (tmp_path / "modes.jsonl").read_text().splitlines()]
+    assert [one["mode"] for one in modes] == list(range(1, len(modes) + 1))
+    assert told == [
+        f"acasxu: {one['finding']['kind']} at step {one['finding']['crash_step']}\n"
+        f"{one['replay'].replace('/c1 ', '/c2 ')}"
+        for one in modes
+    ]
+    ticket = (tmp_path / "c3" / "on-finding.log").read_text()
+    assert f"acasxu: {modes[0]['finding']['kind']} at step" in ticket
+    assert '"replay": "policyfuzz replay' in ticket
 
 
 def test_onnx_guide_finds_a_failure(tmp_path):
