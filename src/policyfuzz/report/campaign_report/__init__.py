@@ -1,1 +1,1 @@
-"""The report of one or several campaigns: read once (`view`), told in words, drawn and filmed, and laid out."""
+"""The report of one or several campaigns: read once, told in words, drawn, filmed, laid out."""

@@ -106,3 +106,8 @@ def _packed(image: Image.Image) -> bytes:
     data = io.BytesIO()
     image.save(data, format="JPEG", quality=_JPEG_QUALITY, optimize=True)
     return data.getvalue()
+
+
+def reasons(view: CampaignView) -> list[str]:
+    """Why films are missing, each reason once."""
+    return list(dict.fromkeys(film.reason for film in view.films.values() if film.reason))

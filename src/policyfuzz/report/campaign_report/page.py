@@ -24,7 +24,7 @@ def html_report(views: Sequence[CampaignView], command: str, at: datetime | None
         markup.render(
             "page.html",
             title=_title([view.campaign.config for view in views]),
-            style=Markup(style),  # noqa: S704 - our own file
+            style=Markup(style),
             policy=_content_policy(style),
             articles=articles,
             policy_text=words.policy_text,
@@ -50,7 +50,7 @@ def _together(views: Sequence[CampaignView]) -> Markup:
         "side_by_side.html",
         views=views,
         policy_text=words.policy_text,
-        figure=markup.picture(
+        figure=markup.wide_picture(
             drawing.svg_of(lambda: drawing.draw_side_by_side(curves)),
             "Distinct findings over episodes of the campaigns; the table has the totals.",
         ),

@@ -1,4 +1,4 @@
-"""The sections of a report on one campaign, in their order: a title, and what writes it or has nothing to say.
+"""The sections of a report on one campaign, in order: a title, and what writes it or has nothing to say.
 
 Each is a function from the view of a campaign to HTML. A section about something that is stored beside the
 campaign reads it there, by `view.campaign.folder`, and returns None if it is not there.
@@ -128,9 +128,7 @@ def _boundary_rows(view: CampaignView, boundary: Boundary | None) -> list[dict[s
             "passing": _side_text(dimension, passing),
             "unit": str(dimension["unit"]),
         }
-        for dimension, crashing, passing in zip(
-            dimensions, boundary.crashing, boundary.passing, strict=True
-        )
+        for dimension, crashing, passing in zip(dimensions, boundary.crashing, boundary.passing, strict=True)
         if crashing != passing
     ][:_MOST_DIMENSIONS]
 
@@ -150,7 +148,7 @@ def discovery(view: CampaignView) -> Markup | None:
     return markup.render(
         "discovery.html",
         view=view,
-        figure=markup.picture(
+        figure=markup.wide_picture(
             drawing.svg_of(lambda: drawing.draw_discovery(view.curve)), _discovery_words(view)
         ),
     )
@@ -188,15 +186,13 @@ def maps(view: CampaignView) -> Markup | None:
         shown=len(sample.numbers),
         total=max(sample.total, len(sample.numbers)),
         pictures=pictures,
-        spread=markup.picture(
+        spread=markup.wide_picture(
             drawing.svg_of(lambda: drawing.draw_histograms(spread)),
             f"Histograms of the findings: {', '.join(one.label for one in spread)}.",
         )
         if spread
         else None,
     )
-
-
 
 
 def health(view: CampaignView) -> Markup | None:
@@ -214,9 +210,11 @@ def health(view: CampaignView) -> Markup | None:
         "health.html",
         view=view,
         state=words.state_text(view),
-        inputs=f"{percentage(now.valid_rate)} of {now.drawn:,} inputs drawn were {of_inputs}" if now.drawn else "",
+        inputs=f"{percentage(now.valid_rate)} of {now.drawn:,} inputs drawn were {of_inputs}"
+        if now.drawn
+        else "",
         rejected=[one for one in rejected if one[1]],
-        none=[name.lower() for name, count, _, _ in rejected[:3] if not count],
+        absent=[name.lower() for name, count, _, _ in rejected[:3] if not count],
         references=view.campaign.config.references.splitlines(),
     )
 
@@ -240,7 +238,7 @@ def time(view: CampaignView) -> Markup | None:
         now=now,
         seconds=format_seconds(now.seconds),
         rate=format_rate(now.executions_per_second),
-        figure=markup.picture(drawing.svg_of(lambda: drawing.draw_time_split(split)), f"{said}."),
+        figure=markup.wide_picture(drawing.svg_of(lambda: drawing.draw_time_split(split)), f"{said}."),
     )
 
 
@@ -259,7 +257,9 @@ SECTIONS = (
 def reproduce(view: CampaignView) -> Markup:
     """Versions, hashes, and the command lines that lead to the same campaign and to this report."""
     config, about = view.campaign.config, view.campaign.about
-    versions = {name.removeprefix("version."): value for name, value in about.items() if name.startswith("version.")}
+    versions = {
+        name.removeprefix("version."): value for name, value in about.items() if name.startswith("version.")
+    }
     return markup.render(
         "reproduce.html",
         view=view,

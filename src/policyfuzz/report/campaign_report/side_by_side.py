@@ -1,4 +1,4 @@
-"""Several campaigns side by side: curves, counts at equal effort, and tests that say what a difference means."""
+"""Several campaigns side by side: counts at equal effort, and tests that say what a difference means."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

@@ -82,7 +82,9 @@ class CampaignView:
     @property
     def shown_findings(self) -> tuple[Finding, ...]:
         """Those that films are made of, the worst first."""
-        return tuple({one.id: one for one in (*(m.representative for m in self.modes), *self.examples)}.values())
+        return tuple(
+            {one.id: one for one in (*(m.representative for m in self.modes), *self.examples)}.values()
+        )
 
 
 def read_view(folder: Path) -> CampaignView:
@@ -92,7 +94,7 @@ def read_view(folder: Path) -> CampaignView:
     with campaign.snapshot():
         progress, triage = campaign.progress(), triage_of(campaign)
         stable = triage.modes is not None and triage.modes.is_stable
-        errors, seen = _error_groups(campaign, progress)
+        errors, seen = _error_groups(campaign)
         return CampaignView(
             campaign=campaign,
             name=str(folder),
@@ -123,11 +125,13 @@ def _examples(campaign: CampaignReader) -> list[Finding]:
 
 
 def _some(campaign: CampaignReader, total: int, where: str) -> tuple[Finding, ...]:
-    """The first findings for which `where` holds; the table is not searched if the totals say there are none."""
-    return tuple(campaign.records(Finding, "findings", where, most=min(total, _MOST_REJECTED))) if total else ()
+    """The first findings for which `where` holds; the table is not searched if `total` is 0."""
+    return (
+        tuple(campaign.records(Finding, "findings", where, most=min(total, _MOST_REJECTED))) if total else ()
+    )
 
 
-def _error_groups(campaign: CampaignReader, progress: Progress) -> tuple[tuple[ErrorGroup, ...], int]:
+def _error_groups(campaign: CampaignReader) -> tuple[tuple[ErrorGroup, ...], int]:
     """Errors by what happened, and how many were looked at."""
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], FailedEpisode] = {}

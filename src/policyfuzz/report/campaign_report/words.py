@@ -47,7 +47,9 @@ def verdict(view: CampaignView) -> Verdict:
             ways = f"in {count:,} different ways" if count > 1 else "in one way"
             sentence = f"{begin} fails {ways}: {found}; {likelihood(view)}."
         else:
-            parts = f"{now.distinct_findings:,} of them distinct, from {now.lineages:,} lineage{_s(now.lineages)}"
+            parts = (
+                f"{now.distinct_findings:,} of them distinct, from {now.lineages:,} lineage{_s(now.lineages)}"
+            )
             sentence = f"{begin} fails: {found}, {parts}; {likelihood(view)}."
         return Verdict(FAILS, sentence + _against(view))
     begin = "So far, no failure" if view.is_running else "No failure"
@@ -88,12 +90,12 @@ def _share(value: float) -> str:
 
 
 def state_text(view: CampaignView) -> str:
-    """Whether the campaign runs, or why it stopped."""
+    """Whether the campaign runs, or why it stopped; its subject is the campaign."""
     if view.is_running:
-        return "running"
+        return "is running"
     if view.stop_reason is None:
-        return "did not stop cleanly; continue it with --resume"
-    return f"stopped: {_STOPPED.get(view.stop_reason, view.stop_reason)}"
+        return "did not stop cleanly; --resume continues it"
+    return f"stopped, because {_STOPPED.get(view.stop_reason, view.stop_reason)}"
 
 
 def policy_text(view: CampaignView) -> str:
