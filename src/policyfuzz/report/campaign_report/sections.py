@@ -39,6 +39,7 @@ class Section:
 
     title: str
     write: Callable[[CampaignView], Markup | None]  #: None: there is nothing to say, and no title
+    shows_films: bool = False  #: it is written again when the films are made
 
 
 def failure_probability(view: CampaignView) -> Markup | None:
@@ -245,7 +246,7 @@ def time(view: CampaignView) -> Markup | None:
 #: In the order of the report. A further section stands where a reader looks for it, and is one line here.
 SECTIONS = (
     Section("How likely is a failure?", failure_probability),
-    Section("Failure modes", failure_modes),
+    Section("Failure modes", failure_modes, shows_films=True),
     Section("Discovery", discovery),
     Section("Map of inputs and behaviours", maps),
     Section("Health, flaky and rejected findings", health),
