@@ -110,7 +110,7 @@ def changed(finding: Finding, **values: Any) -> Finding:
 
 
 def add_modes(folder: Path, text: str = "", is_stable: bool = True, count: int = 2) -> Path:
-    """Results of triage for the campaign in `folder`: `count` modes, the first with a witness and a boundary."""
+    """Results of triage for the campaign in `folder`: `count` modes, the first with a witness."""
     reader = CampaignReader(folder)
     avoidance = Avoidance(
         WITNESS,

@@ -10,8 +10,8 @@ from policyfuzz import CampaignConfig, CampaignWriter, InputSpace, Real
 from policyfuzz.report.campaign_report.write import write_report
 from policyfuzz.report.film import new_film
 
-for folder in (Path(__file__).parent, Path(__file__).parents[1]):
-    sys.path.insert(0, str(folder))
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from browser import LOOKS, opened
 from reported_campaigns import HOSTILE, add_modes, write_campaign
 

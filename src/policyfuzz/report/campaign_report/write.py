@@ -128,7 +128,8 @@ def _junit_text(views: Sequence[CampaignView]) -> str:
         for name in ("tests", "failures"):
             root.set(name, str(int(root.get(name, "0")) + int(tree.get(name, "0"))))
         root.set("time", f"{float(root.get('time', '0')) + float(tree.get('time', '0')):.3f}")
-    return ElementTree.tostring(root, "utf-8", xml_declaration=True).decode() + "\n"
+    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    return f"{text.decode()}\n"
 
 
 def _finite(value: Any) -> Any:
