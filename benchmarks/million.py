@@ -36,8 +36,8 @@ _MOST_SECONDS, _MOST_MEGABYTES = 1.0, 150.0
 _MOST_GROWTH = 1.5
 _REPEATS = 3
 
-#: Runs a command and prints its processor seconds, kilobytes and exit code, or with True, what it takes to its
-#: first line. A small process of its own: a child is born with its parent's memory on its account.
+#: Runs a command and prints its processor seconds, kilobytes and exit code; with True, those to its first
+#: line. A small process of its own: a child is born with its parent's memory on its account.
 _MEASURE = """
 import os, subprocess, sys
 is_first_line, *command = sys.argv[1:]
