@@ -21,6 +21,7 @@ BLOCKS = {
     "oracles.md": 2,
     "own-simulator.md": 3,
     "python.md": 7,
+    "report.md": 1,
     "sb3-model.md": 1,
     "strategies.md": 2,
     "tensorboard.md": 2,

@@ -279,6 +279,24 @@ class Result:
         target = self.target or target_of(self._campaign, None, self.trust, None)
         return find_boundary(target, Runner(target), found.input, found.case_seed, max_execs)
 
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        films: int | None = None,
+    ) -> "Shown":
+        """Write a report to the file `path`: .html, .md, .xml (JUnit) or .json, one file that needs no other.
+
+        The `films` worst failure modes are filmed, 12 by default; 0 makes no films and runs nothing.
+        """
+        from policyfuzz.report.campaign_report.write import MOST_FILMS, format_of, write_report
+
+        file, most = Path(path), MOST_FILMS if films is None else films
+        form = format_of(file)
+        code = f"policyfuzz.open_result({str(self.folder)!r}).report({str(file)!r}, films={most})"
+        write_report([self.folder], file, form, code, most, self.trust, self.target)
+        return Shown(file)
+
     def outside_own_reset(self, finding: int) -> dict[str, float] | None:
         """Dimension to how far the finding lies outside of what the environment's own reset draws.
 
