@@ -41,8 +41,8 @@ PARTS = {
 def commands() -> str:
     """Every verb with its arguments, options and examples."""
     parts = [
-        "# Commands\n\nEvery verb of the command line, as `policyfuzz VERB --help` says it. Results go to stdout, "
-        "everything else to stderr.\n",
+        "# Commands\n\nEvery verb of the command line, as `policyfuzz VERB --help` says it. Results go to"
+        " stdout, everything else to stderr.\n",
         _table(("verb", "what it does"), [(f"[{verb}](#{verb})", text) for verb, text in VERBS.items()]),
     ]
     context = click.Context(program, info_name="policyfuzz")
@@ -91,15 +91,13 @@ def python_interface() -> str:
     names = _public_names()
     packages = sorted({module.split(".")[1] for module in names.values()})
     parts = [
-        "# Python interface\n\nEvery name that `import policyfuzz as pf` offers. [Python and notebooks](../python.md) "
-        "shows how they are used.\n"
+        "# Python interface\n\nEvery name that `import policyfuzz as pf` offers."
+        " [Python and notebooks](../python.md) shows how they are used.\n"
     ]
     for package in sorted(packages, key=lambda one: [*PARTS, *packages].index(one)):
         parts.append(f"\n## {PARTS.get(package, package)}\n")
         parts += [
-            _definition(name, module)
-            for name, module in names.items()
-            if module.split(".")[1] == package
+            _definition(name, module) for name, module in names.items() if module.split(".")[1] == package
         ]
     return "\n".join(parts)
 
@@ -135,15 +133,14 @@ def _definition(name: str, module: str) -> str:
 
 
 def _class(node: ast.ClassDef, lines: list[str]) -> str:
-    bases = [ast.unparse(base) for base in node.bases]
+    bases = ", ".join(ast.unparse(base) for base in node.bases)
     parts = [
-        f"### {node.name}\n\n```python\nclass {node.name}{'(' + ', '.join(bases) + ')' if bases else ''}\n```\n",
+        f"### {node.name}\n\n```python\nclass {node.name}{f'({bases})' if bases else ''}\n```\n",
         _docstring(node),
     ]
     fields = [
         (
-            f"`{ast.unparse(line.target)}: {ast.unparse(line.annotation)}"
-            f"{_default(line.value)}`",
+            f"`{ast.unparse(line.target)}: {ast.unparse(line.annotation)}{_default(line.value)}`",
             _prose(_comment(line, lines)),
         )
         for line in node.body
@@ -152,7 +149,10 @@ def _class(node: ast.ClassDef, lines: list[str]) -> str:
     if fields:
         parts.append(_table(("field", "meaning"), fields))
     methods = [
-        (f"`{_call(one, is_method=True)}`", _prose((ast.get_docstring(one) or "Make one.").partition("\n\n")[0]))
+        (
+            f"`{_call(one, is_method=True)}`",
+            _prose((ast.get_docstring(one) or "Make one.").partition("\n\n")[0]),
+        )
         for one in node.body
         if isinstance(one, ast.FunctionDef) and (one.name == "__init__" or not one.name.startswith("_"))
     ]
@@ -206,9 +206,12 @@ def _argument(argument: ast.arg, default: ast.expr | None) -> str:
 
 def _docstring(node: ast.FunctionDef | ast.ClassDef) -> str:
     text = ast.get_docstring(node) or ""
-    return "\n\n".join(
-        f"```text\n{part}\n```" if "\n    " in part else _prose(part) for part in text.split("\n\n")
-    ) + "\n"
+    return (
+        "\n\n".join(
+            f"```text\n{part}\n```" if "\n    " in part else _prose(part) for part in text.split("\n\n")
+        )
+        + "\n"
+    )
 
 
 def _comment(node: ast.stmt, lines: list[str]) -> str:
@@ -227,18 +230,26 @@ def _comment(node: ast.stmt, lines: list[str]) -> str:
 def exit_codes() -> str:
     """Exit codes, the errors behind them, and environment variables."""
     raised = sorted(
-        (one for one in vars(errors).values() if inspect.isclass(one) and issubclass(one, errors.PolicyFuzzError)),
+        (
+            one
+            for one in vars(errors).values()
+            if inspect.isclass(one) and issubclass(one, errors.PolicyFuzzError)
+        ),
         key=lambda one: (one.exit_code, one.__name__),
     )
     return "\n".join(
         [
             "# Exit codes and variables\n\n## Exit codes\n",
             _table(("code", "meaning"), [(f"`{code}`", _prose(text)) for code, text in EXIT_CODES.items()]),
-            "\n## Errors\n\nIn Python each of these is raised; all of them are a `pf.PolicyFuzzError`. On the command "
-            "line the message goes to stderr, with a hint where there is one, and the command ends with the code.\n",
+            "\n## Errors\n\nIn Python each of these is raised; all of them are a `pf.PolicyFuzzError`. On the"
+            " command line the message goes to stderr, with a hint where there is one, and the command ends"
+            " with the code.\n",
             _table(
                 ("error", "means", "code"),
-                [(f"`{one.__name__}`", _prose(inspect.getdoc(one) or ""), str(one.exit_code)) for one in raised],
+                [
+                    (f"`{one.__name__}`", _prose(inspect.getdoc(one) or ""), str(one.exit_code))
+                    for one in raised
+                ],
             ),
             "\n## Environment variables\n",
             _table(("variable", "what it does"), [(f"`{name}`", text) for name, text in VARIABLES.items()]),
@@ -250,7 +261,7 @@ def targets() -> str:
     """What `policyfuzz targets` lists, with all options."""
     parts = [
         "# Targets\n\nWhat can be fuzzed by name. Options follow the name after a colon: "
-        "`policyfuzz fuzz acasxu:bucket=3,solvable=paper`. The [gallery](../gallery.md) shows a failure of each.\n"
+        "`policyfuzz fuzz acasxu:bucket=3,solvable=paper`. The [gallery](../gallery.md) shows failures.\n"
     ]
     for name, target in BUILT_INS.items():
         extra = f" Needs the extra `{target.extra}`." if target.extra else ""
@@ -272,12 +283,14 @@ def _code(text: str) -> str:
 def _prose(text: str) -> str:
     """Text for markdown: angle brackets, stars and underscores stay what they are."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    return "".join(part if part.startswith("`") else re.sub(r"([<>*_|\[\]])", r"\\\1", part) for part in parts)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([<>*_|\[\]])", r"\\\1", part) for part in parts
+    )
 
 
 def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [heads, ("---",) * len(heads), *(tuple(re.sub(r"(?<!\\)\|", r"\\|", one) for one in row) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    """A table; bars between backticks need no escape here."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ("---",) * len(heads), *rows]) + "\n"
 
 
 #: Address on the site to what writes the page.

@@ -1,6 +1,6 @@
-"""Hook of mkdocs: adds pages that are made from code or lie outside of docs/, and mends links between them all.
+"""Hook of mkdocs: adds pages that are made from code or lie outside of docs/, and mends links.
 
-Pages are written so that their links work on a code host: relative to the file, to any file of the repository.
+Links are written for a code host: relative to the file, to any file of the repository.
 On the site, links to files that are no page become plain text.
 """
 
@@ -33,6 +33,8 @@ INCLUDED = {
 #: Stands for another page of the site.
 STANDS_FOR = {"README.md": "index.md"}
 
+#: Code hosts want a bar in the code of a table escaped, and mkdocs shows the escape.
+_ESCAPED_BAR = re.compile(r"(?<=`)([^`\n]*)\\\|([^`\n]*)(?=`)")
 _CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
@@ -46,16 +48,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+def on_page_markdown(markdown: str, page: Page, **_others: object) -> str:
     """Mend the links of a page, and put drawings into it, where they follow the colours of the site."""
     uri = page.file.src_uri
     source = next((one for one, of in INCLUDED.items() if of == uri), f"docs/{uri}")
-    return outside_of_code(markdown, lambda text: _LINK.sub(lambda link: _mended(link, source, uri), text))
+    mended = outside_of_code(markdown, lambda text: _LINK.sub(lambda link: _mended(link, source, uri), text))
+    return _ESCAPED_BAR.sub(r"\1|\2", mended) if not uri.startswith("reference/") else mended
 
 
 def outside_of_code(markdown: str, change: Callable[[str], str]) -> str:
     """`markdown` with everything changed that is not code."""
-    # links around code, as in [`acasxu`](...), have to stay whole: code without blanks in a link is kept in the text
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -78,7 +80,7 @@ def _mended(link: re.Match[str], source: str, uri: str) -> str:
     if not (ROOT / found).exists():
         log.warning("%s links to %s, and there is no such file", source, address)
     if picture and found.endswith(".svg"):
-        return (ROOT / found).read_text("utf-8")
+        return f'<div class="drawing-frame">\n{(ROOT / found).read_text("utf-8")}</div>'
     there = INCLUDED.get(found) or STANDS_FOR.get(found)
     if there is None:
         if not found.startswith("docs/"):

@@ -9,10 +9,10 @@ POLICY = "POLICYFUZZ_POLICY"
 
 #: Name to meaning, for a reader.
 VARIABLES = {
-    TRUST: "`1` has the effect of `--trust` in every command and Python call: model files that can run code are"
-    " loaded, and code that only a campaign file names is run.",
-    DEBUG: "Set to anything, an internal error (exit code 4) comes with its traceback, and warnings of simulators"
-    " and model packages are shown.",
-    POLICY: "The URI of the policy that a test file written by `export --what pytest` runs, instead of the one"
-    " in the file.",
+    TRUST: "`1` has the effect of `--trust` in every command and Python call: model files that can run code"
+    " are loaded, and code that only a campaign file names is run.",
+    DEBUG: "Set to anything, it adds the traceback to an internal error (exit code 4), and shows warnings of"
+    " simulators and model packages.",
+    POLICY: "The URI of the policy that a test file written by `export --what pytest` runs, instead of the"
+    " one in the file.",
 }
