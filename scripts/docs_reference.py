@@ -49,11 +49,22 @@ def commands() -> str:
     for verb in VERBS:
         command = program.get_command(context, verb)
         assert command is not None
-        parts.append(_command(verb, command, click.Context(command, info_name=verb, parent=context)))
+        parts += _commands(verb, command, context, "##")
     return "\n".join(parts)
 
 
-def _command(verb: str, command: click.Command, context: click.Context) -> str:
+def _commands(verb: str, command: click.Command, parent: click.Context, level: str) -> Iterator[str]:
+    """A verb, and then its own verbs if it has some."""
+    context = click.Context(command, info_name=verb.rpartition(" ")[2], parent=parent)
+    yield f"\n{level} {verb}\n\n{_command(command, context)}"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            part = command.get_command(context, name)
+            assert part is not None
+            yield from _commands(f"{verb} {name}", part, context, f"{level}#")
+
+
+def _command(command: click.Command, context: click.Context) -> str:
     records = [
         record
         for parameter in command.get_params(context)
@@ -63,7 +74,7 @@ def _command(verb: str, command: click.Command, context: click.Context) -> str:
     options = [(_code(option), _prose(meaning)) for option, meaning in records]
     return "\n".join(
         [
-            f"\n## {verb}\n\n```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n",
+            f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n",
             _paragraphs(command.help or ""),
             *([_table(("option", "meaning"), options)] if options else []),
             _paragraphs(command.epilog or ""),
