@@ -86,6 +86,9 @@ def _paragraphs(help_text: str) -> str:
     """Help of click: paragraphs, and after a backspace, lines as they are."""
     written = []
     for paragraph in inspect.cleandoc(help_text).split("\n\n"):
+        if example := re.fullmatch(r"Example: (policyfuzz .*)", paragraph):
+            written.append(f"Example:\n\n```sh\n{example[1]}\n```")
+            continue
         if not paragraph.startswith("\b\n"):
             written.append(_prose(" ".join(paragraph.split())))
             continue

@@ -165,8 +165,8 @@ def test_pages_open_without_complaint_and_fit_the_screen(browser, address, pages
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("response", lambda answer: answer.status < 400 or wrong.append(answer.url))
-    page.on("request", lambda request: request.url.startswith(address) or wrong.append(request.url))
+    page.on("response", lambda answer: wrong.append(answer.url) if answer.status >= 400 else None)
+    page.on("request", lambda one: None if one.url.startswith(address) else wrong.append(one.url))
     for name in pages:
         page.goto(f"{address}/{name}")
         assert not wrong, name
