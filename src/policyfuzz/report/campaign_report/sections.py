@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from policyfuzz.report import commands
-from policyfuzz.report.campaign_report import markup, words
+from policyfuzz.report.campaign_report import beside, markup, words
 from policyfuzz.report.campaign_report.view import CampaignView, Film
 from policyfuzz.report.figures import drawing
 from policyfuzz.report.figures.distributions import histograms
@@ -249,6 +249,8 @@ SECTIONS = (
     Section("Failure modes", failure_modes, shows_films=True),
     Section("Discovery", discovery),
     Section("Map of inputs and behaviours", maps),
+    Section("Coverage", beside.coverage),
+    Section("Inside the policy", beside.activations),
     Section("Health, flaky and rejected findings", health),
     Section("Errors and hangs", errors),
     Section("Where the time went", time),
