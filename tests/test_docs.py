@@ -16,6 +16,7 @@ PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").g
 BLOCKS = {
     "gymnasium.md": 2,
     "inside.md": 1,
+    "monitor.md": 1,
     "multi-agent.md": 3,
     "onnx-controller.md": 1,
     "oracles.md": 2,
