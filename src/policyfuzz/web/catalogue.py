@@ -78,9 +78,7 @@ def check_links(folder: Path) -> None:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[CampaignReader]:
-    """The campaign in `folder` as it is now, even while another process goes on writing it.
-
-    """
+    """The campaign in `folder` as it is now, even while another process goes on writing it."""
     check_links(folder)
     reader = CampaignReader(folder)
     try:

@@ -12,7 +12,9 @@ _HEAD_SECONDS, _STALL_SECONDS = 10.0, 20.0
 #: Seconds after which an idle connection is closed, and bytes of the head of a request.
 KEEP_ALIVE_SECONDS, MOST_HEAD_BYTES = 15, 16_384
 
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n"
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\nretry-after: 5\r\n\r\n"
+)
 
 
 class LimitedConnection(H11Protocol):

@@ -62,7 +62,9 @@ def open_media(path: Path, wanted: str) -> Part:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
         os.close(descriptor)
-        raise CampaignError("there is no such film or picture", hint="expected a regular file of moderate size")
+        raise CampaignError(
+            "there is no such film or picture", hint="expected a regular file of moderate size"
+        )
     start, end = 0, status.st_size
     if found := _RANGE.fullmatch(wanted):
         start = min(int(found[1]), end)

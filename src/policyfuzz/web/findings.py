@@ -81,6 +81,10 @@ class Query:
         values = {name: value for name, value in asdict(other).items() if value != getattr(usual, name)}
         return f"?{urlencode(values)}" if values else "?"
 
+    def at_page(self, page: int) -> str:
+        """The query of the address of another page."""
+        return self.address(page=page)
+
     @property
     def condition(self) -> tuple[str, tuple[object, ...]]:
         """SQL condition and its parameters, without the mode."""
@@ -180,4 +184,6 @@ def _pages(total: int) -> int:
 
 
 def _number(text: str, otherwise: int) -> int:
-    return min(int(text), _LARGEST_PAGE) if text.isascii() and text.isdecimal() and len(text) < 12 else otherwise
+    return (
+        min(int(text), _LARGEST_PAGE) if text.isascii() and text.isdecimal() and len(text) < 12 else otherwise
+    )

@@ -158,7 +158,9 @@ class _Headers:
     @classmethod
     def of(cls, scope: Scope) -> "_Headers":
         return cls(
-            tuple((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"])
+            tuple(
+                (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]
+            )
         )
 
     def all(self, name: str) -> list[str]:
@@ -184,7 +186,9 @@ class _Headers:
     def cookies(self) -> list[str]:
         try:
             return [
-                one.value for text in self.all("cookie") if (one := SimpleCookie(text).get(COOKIE)) is not None
+                one.value
+                for text in self.all("cookie")
+                if (one := SimpleCookie(text).get(COOKIE)) is not None
             ]
         except CookieError:
             return []

@@ -97,7 +97,11 @@ def _parent(campaign: CampaignReader, finding: Finding) -> list[Other]:
         return []
     for row in campaign.select("seeds", "id = ?", (finding.parent,), most=1):
         earned = row["return"]
-        about = f"seed {finding.parent:,}, return {earned:.4g}" if earned is not None else f"seed {finding.parent:,}"
+        about = (
+            f"seed {finding.parent:,}, return {earned:.4g}"
+            if earned is not None
+            else f"seed {finding.parent:,}"
+        )
         return [Other("parent", "parent", about, _values(campaign, row))]
     return []
 
@@ -105,7 +109,11 @@ def _parent(campaign: CampaignReader, finding: Finding) -> list[Other]:
 def _partner(campaign: CampaignReader, boundary: Boundary | None) -> list[Other]:
     """The nearest input that passes, if `minimize` or triage has found one."""
     passing = () if boundary is None else boundary.passing
-    if boundary is None or len(passing) != len(campaign.input_columns) or not all(map(math.isfinite, passing)):
+    if (
+        boundary is None
+        or len(passing) != len(campaign.input_columns)
+        or not all(map(math.isfinite, passing))
+    ):
         return []
     about = f"{boundary.distance:.3g} away in the unit cube"
     return [Other("passing", "nearest that passes", about, np.array(passing, np.float64))]

@@ -252,7 +252,9 @@ def one_finding(campaign: CampaignReader, number: int) -> dict[str, Any]:
         "kind": short(finding.kind),
         "standing": standing_text(finding),
         "facts": {name: short(text, 300) for name, text in facts.items() if text},
-        "mode": None if mode is None else {"number": mode.number, "words": short(mode.words or mode.kind, 300)},
+        "mode": None
+        if mode is None
+        else {"number": mode.number, "words": short(mode.words or mode.kind, 300)},
         "avoidance": avoidance_facts(known.avoidance),
         "last_chance": None if known.avoidance is None else known.avoidance.last_chance,
         "boundary": boundary_facts(known.boundary),
@@ -292,6 +294,7 @@ def errors(campaign: CampaignReader, page: int) -> dict[str, Any]:
         "total": total,
         "page": page,
         "pages": pages,
+        "page_address": lambda number: f"?page={number}",
     }
 
 
@@ -314,6 +317,16 @@ def workers(campaign: CampaignReader) -> dict[str, Any]:
     return {"split": parts}
 
 
+def coverage(campaign: CampaignReader) -> dict[str, Any]:
+    """What the campaign has covered, if that was measured."""
+    return {"commands": commands(campaign), "known": None}
+
+
+def comparisons(entries: list[Any]) -> list[dict[str, Any]]:
+    """Comparisons that lie in the folders of campaigns."""
+    return []
+
+
 def estimate(campaign: CampaignReader) -> dict[str, Any]:
     """How likely a failure is."""
     progress = campaign.progress()
@@ -326,6 +339,7 @@ def estimate(campaign: CampaignReader) -> dict[str, Any]:
         "value": share_text(failure.probability),
         "commands": commands(campaign),
         "starts": campaign.starts(),
+        "stored": [],
     }
 
 

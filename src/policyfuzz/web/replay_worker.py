@@ -29,7 +29,11 @@ def main() -> None:
 def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         return made(
-            Path(asked["folder"]), asked["instance"], asked["finding"], bool(asked["trust"]), Path(asked["out"])
+            Path(asked["folder"]),
+            asked["instance"],
+            asked["finding"],
+            bool(asked["trust"]),
+            Path(asked["out"]),
         )
     except PolicyFuzzError as error:
         return {"problem": error.message, "hint": error.hint}

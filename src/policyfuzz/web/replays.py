@@ -45,7 +45,9 @@ class Reel:
     @property
     def film(self) -> Path | None:
         """The film, if there is one."""
-        return next((path for name in ("film.mp4", "film.gif") if (path := self.folder / name).is_file()), None)
+        return next(
+            (path for name in ("film.mp4", "film.gif") if (path := self.folder / name).is_file()), None
+        )
 
 
 class Replays:
@@ -150,7 +152,9 @@ class Replays:
             # bytes and not objects: what the worker runs may send anything
             found = json.loads(process.connection.recv_bytes(_MOST_ANSWER))
         except (EOFError, OSError) as error:
-            raise PolicyFuzzError(f"the process that made the film has died: {process.describe_end()}") from error
+            raise PolicyFuzzError(
+                f"the process that made the film has died: {process.describe_end()}"
+            ) from error
         if not isinstance(found, dict):
             raise PolicyFuzzError("the process that made the film gave no answer")
         return found

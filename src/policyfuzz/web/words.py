@@ -63,7 +63,9 @@ def state_text(state: str, stop_reason: str | None) -> str:
     """What a campaign is doing, in a word or two."""
     if state == RUNNING:
         return "running"
-    return f"finished: {short(stop_reason, 40)}" if state == STOPPED and stop_reason else "not stopped cleanly"
+    return (
+        f"finished: {short(stop_reason, 40)}" if state == STOPPED and stop_reason else "not stopped cleanly"
+    )
 
 
 def standing_text(finding: Finding) -> str:
