@@ -1,4 +1,4 @@
-"""Connections that cannot be used up: how many there are, how slow a client may be, and how much it may say."""
+"""Connections that cannot be used up: how many there are, how slow clients are, how much they say."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pictures and films that a browser may have: those that replay has left in the campaign, and no other file."""
+"""Pictures and films that a browser may have: those that replay left in the campaign, no other file."""
 
 import os
 import re

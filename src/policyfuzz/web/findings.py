@@ -1,4 +1,4 @@
-"""The findings that a page lists: filtered, sorted and cut into pages here, so that a browser gets one page."""
+"""The findings that a page lists: filtered, sorted and cut here, so that a browser gets one page."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -71,8 +71,8 @@ class Access:
         if self.token is None:
             return True
         right = self.token.encode()
-        # all are compared, and each in the same time
-        return any([hmac.compare_digest(one.encode(errors="replace"), right) for one in given])
+        # compared in the same time, however much of one is right
+        return any(hmac.compare_digest(one.encode(errors="replace"), right) for one in given)
 
 
 def host_name(host: str) -> str:

@@ -84,7 +84,7 @@ class Live:
             self.watchers -= 1
 
     def _look_at(self, slugs: list[str] | None) -> dict[str, dict[str, Any]]:
-        """The numbers of campaigns by slug; those that were read a moment ago, or have not changed, are kept."""
+        """The numbers of campaigns by slug; what was read a moment ago, or has not changed, is kept."""
         entries = {entry.slug: entry for entry in self.catalogue.entries()}
         wanted = list(entries) if slugs is None else slugs
         for gone in [slug for slug in self._looks if slug not in entries]:

@@ -91,7 +91,8 @@ def verdict(campaign: CampaignReader, triage: Triage) -> str:
         count = len(modes.modes)
         ways = "in one way" if count == 1 else f"in {count} different ways"
         return f"The policy fails {ways}: {now.findings:,} confirmed findings in {ran}."
-    return f"The policy fails: {now.findings:,} confirmed findings, {now.distinct_findings:,} distinct, in {ran}."
+    found = f"{now.findings:,} confirmed findings, {now.distinct_findings:,} of them distinct"
+    return f"The policy fails: {found}, in {ran}."
 
 
 def commands(campaign: CampaignReader) -> dict[str, str]:

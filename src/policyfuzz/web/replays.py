@@ -1,4 +1,4 @@
-"""Films and strips on demand: each is made by a process of its own, one at a time, outside of the campaign."""
+"""Films and strips on demand: made by a process of its own, one at a time, outside of the campaign."""
 
 import json
 import shutil

@@ -43,8 +43,8 @@ class ServerSettings:
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not _is_plain(self.token)):
             raise UsageError(
-                f"the token has {len(self.token)} characters, expected {SHORTEST_TOKEN} or more letters, digits,"
-                " - and _",
+                f"the token has {len(self.token)} characters, expected {SHORTEST_TOKEN} or more: letters,"
+                " digits, - and _",
                 "leave --token out, and one is made",
             )
         if self.trust and not self.allow_replay:

@@ -13,9 +13,11 @@ from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, UNSOLVED, Finding, P
 from policyfuzz.targets.trust import named_code
 
 #: What stands where nothing is known.
-NOTHING = "–"
+NOTHING = "\N{EN DASH}"
 #: Characters of a name or value in a table: a file from a stranger may hold a million.
 LONGEST = 120
+#: Numbers between these are written in full, without digits after the point.
+_LARGE, _HUGE = 1e4, 1e12
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -35,7 +37,9 @@ def rate_text(per_second: float) -> str:
 
 def number_text(value: float | None, digits: int = 4) -> str:
     """A number of any size in a few digits."""
-    return NOTHING if value is None or not math.isfinite(value) else f"{value:,.{digits}g}"
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{value:,.0f}" if _LARGE <= abs(value) < _HUGE else f"{value:,.{digits}g}"
 
 
 def share_text(share: float) -> str:
@@ -56,7 +60,7 @@ def value_text(dimension: Mapping[str, Any], value: float, digits: int = 6) -> s
         return short(json.loads(options)[int(value)])
     if dimension["kind"] in ("integer", "seed"):
         return f"{value:.0f}"
-    return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if _LARGE <= abs(value) < _HUGE else f"{value:.{digits}g}"
 
 
 def state_text(state: str, stop_reason: str | None) -> str:
