@@ -5,6 +5,7 @@ import platform
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,7 +177,11 @@ def _failure_probability(instances: list[Instance]) -> FailureProbability | None
 
 
 def _from_store(folder: Path, is_compared: bool) -> Instance:
-    campaign = CampaignReader(folder)
+    with closing(CampaignReader(folder)) as campaign:
+        return _read_from(campaign, folder, is_compared)
+
+
+def _read_from(campaign: CampaignReader, folder: Path, is_compared: bool) -> Instance:
     is_running, reason = is_being_written(folder), campaign.stop_reason()
     progress = campaign.progress()
     confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,)) if progress.findings else []

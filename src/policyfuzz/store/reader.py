@@ -4,7 +4,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -389,7 +389,8 @@ class CampaignReader:
     def __del__(self) -> None:
         # readers are often dropped without close(), and Python warns about open connections
         if hasattr(self, "_connection"):
-            self._connection.close()
+            with suppress(sqlite3.ProgrammingError):  # the last reference may end in another thread
+                self._connection.close()
 
     def _numbered(self, kind: type[InputRecord], noun: str, number: int, hint: str) -> InputRecord:
         """The record called `number`; `hint` is for a campaign without any."""

@@ -367,7 +367,7 @@ def figure_histograms(campaign: CampaignReader) -> Any:
 
 def campaign_rows(instances: list[tuple[str, Instance | str]]) -> list[dict[str, Any]]:
     """A row for each campaign: its slug, and the campaign or what is wrong with it."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for slug, one in instances:
         if isinstance(one, str):
             rows.append({"slug": slug, "problem": short(one, 300), "state": "gone"})

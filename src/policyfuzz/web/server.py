@@ -27,6 +27,8 @@ SHORTEST_TOKEN = 16
 _GOODBYE_SECONDS = 1
 #: Connections that wait to be accepted.
 _BACKLOG = 128
+#: Addresses that stand for all of a machine's.
+_EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +62,55 @@ def _is_plain(token: str) -> bool:
     return token.isascii() and token.replace("-", "").replace("_", "").isalnum()
 
 
+class WebServer:
+    """A page about the campaigns in some folders: it listens from the start, and answers while it runs."""
+
+    def __init__(self, folders: Sequence[Path], settings: ServerSettings | None = None) -> None:
+        chosen = settings or ServerSettings()
+        self._listener = _listener(chosen.host, chosen.port)
+        port: int = self._listener.getsockname()[1]
+        token = chosen.token or (secrets.token_urlsafe(24) if chosen.needs_token else None)
+        is_everywhere = chosen.host in _EVERYWHERE
+        names = {host_name(name) for name in (*chosen.allowed_hosts, chosen.host, socket.gethostname())}
+        access = Access(token, frozenset(names.difference(_EVERYWHERE, [""])), is_everywhere)
+        self._replays = Replays(chosen.trust) if chosen.allow_replay else None
+        self._server = uvicorn.Server(
+            _config(application(Page(Catalogue.of(folders), self._replays), access))
+        )
+        shown = socket.gethostname() if is_everywhere else chosen.host
+        shown = f"[{shown}]" if ":" in shown else shown
+        #: What to open in a browser, with the token if there is one.
+        self.address = f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return len(self._server.server_state.connections)
+
+    def run(self) -> None:
+        """Answer until `stop` is called, or the process is interrupted."""
+        try:
+            with suppress(KeyboardInterrupt):  # uvicorn ends well, and raises it then
+                self._server.run([self._listener])
+        finally:
+            self._listener.close()
+            if self._replays is not None:
+                self._replays.close()
+
+    def stop(self) -> None:
+        """Let `run`, in another thread, come to its end."""
+        self._server.should_exit = True
+
+
 def serve(
     folders: Sequence[Path],
     settings: ServerSettings | None = None,
     told: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve a page about the campaigns in `folders` until it is interrupted; `told` hears its address."""
-    chosen = settings or ServerSettings()
-    listener = _listener(chosen.host, chosen.port)
-    port: int = listener.getsockname()[1]
-    token = chosen.token or (secrets.token_urlsafe(24) if chosen.needs_token else None)
-    names = {host_name(name) for name in (*chosen.allowed_hosts, chosen.host, socket.gethostname())}
-    any_address = chosen.host in ("0.0.0.0", "::")
-    access = Access(token, frozenset(names - {"0.0.0.0", "::", ""}), any_address)
-    replays = Replays(chosen.trust) if chosen.allow_replay else None
-    try:
-        page = Page(Catalogue.of(folders), replays)
-        server = uvicorn.Server(_config(application(page, access)))
-        shown = socket.gethostname() if any_address else chosen.host
-        shown = f"[{shown}]" if ":" in shown else shown
-        told(f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}"))
-        with suppress(KeyboardInterrupt):  # uvicorn ends well, and raises it then
-            server.run([listener])
-    finally:
-        listener.close()
-        if replays is not None:
-            replays.close()
+    server = WebServer(folders, settings)
+    told(server.address)
+    server.run()
 
 
 def _config(page: Application) -> uvicorn.Config:

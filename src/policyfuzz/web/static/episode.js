@@ -57,7 +57,9 @@ function strip(panel, episode, last) {
   box.className = "strip";
   const title = document.createElement("h3");
   const now = document.createElement("span");
-  title.append(panel.name, now);
+  const name = document.createElement("b");
+  name.textContent = name.title = panel.name;
+  title.append(name, now);
   const svg = element("svg", { viewBox: "0 0 300 74", preserveAspectRatio: "none", "aria-hidden": "true" });
   box.append(title, svg);
   const every = [panel.policy, panel.witness, panel.low, panel.high].flatMap((one) => (one ?? []).slice(0, last + 1)).filter((one) => one !== null);
@@ -98,7 +100,7 @@ function legend(place, episode) {
   for (const [name, label] of keys) {
     const item = document.createElement("span");
     const wrap = element("svg", { width: 20, height: 10, "aria-hidden": "true", class: "strip" }, item);
-    if (name === "bandkey") element("rect", { width: 20, height: 10, class: "s4" }, wrap);
+    if (name === "bandkey") element("rect", { width: 20, height: 10, class: "band" }, wrap);
     else element("line", { class: name, x1: 0, x2: 20, y1: 5, y2: 5 }, wrap);
     item.append(label);
     place.append(item);
