@@ -122,7 +122,7 @@ class Records(Sequence[Record], Generic[Record]):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A picture or film: a file, which notebooks show."""
+    """A picture, film or report: a file, which notebooks show."""
 
     path: Path
 
@@ -133,9 +133,12 @@ class Shown:
         return str(self.path)
 
     def _repr_html_(self) -> str:
-        content, kind = self.path.read_bytes(), self.path.suffix.lower()
+        kind = self.path.suffix.lower()
+        if kind not in (".mp4", ".gif", ".png"):
+            return f"<code>{html.escape(str(self.path))}</code>"
+        content = self.path.read_bytes()
         if len(content) > _LARGEST_EMBEDDED_BYTES:
-            return f"<code>{self.path}</code>"
+            return f"<code>{html.escape(str(self.path))}</code>"
         data = base64.b64encode(content).decode()
         if kind == ".mp4":
             return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
@@ -301,6 +304,24 @@ class Result:
         found = self._campaign.finding(finding)
         target = self.target or target_of(self._campaign, None, self.trust, None)
         return find_boundary(target, Runner(target), found.input, found.case_seed, max_execs)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        films: int | None = None,
+    ) -> "Shown":
+        """Write a report to the file `path`: .html, .md, .xml (JUnit) or .json, one file that needs no other.
+
+        The `films` worst failure modes are filmed, 12 by default; 0 makes no films and runs nothing.
+        """
+        from policyfuzz.report.campaign_report.write import MOST_FILMS, format_of, write_report
+
+        file, most = Path(path), MOST_FILMS if films is None else films
+        form = format_of(file)
+        code = f"policyfuzz.open_result({str(self.folder)!r}).report({str(file)!r}, films={most})"
+        write_report([self.folder], file, form, code, most, self.trust, self.target)
+        return Shown(file)
 
     def outside_own_reset(self, finding: int) -> dict[str, float] | None:
         """Dimension to how far the finding lies outside of what the environment's own reset draws.

@@ -28,6 +28,7 @@ VERBS = {
     "replay": "Run a finding again and draw it.",
     "minimize": "Say how far a finding is from safe.",
     "inconsistent": "Replace some decisions of the policy and count crashes.",
+    "report": "Write one file about campaigns, with films, to send to somebody.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }

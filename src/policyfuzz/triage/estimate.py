@@ -47,6 +47,7 @@ class Estimate:
     policy: str
     seed: int
     notes: tuple[str, ...] = ()  #: what a reader should know
+    policy_sha256: str = ""  #: of what the policy is made of
 
     def __str__(self) -> str:
         inputs = "of valid, solvable inputs" if self.of_solvable else "of valid inputs"
