@@ -24,6 +24,7 @@ from starlette.routing import Route
 from policyfuzz.core.errors import CampaignError, PolicyFuzzError
 from policyfuzz.core.visible import visible
 from policyfuzz.report.instances import Instance, groups_of, instance_at, together
+from policyfuzz.report.quantities import format_rate
 from policyfuzz.store.database import picture_file
 from policyfuzz.store.plain_records import to_plain
 from policyfuzz.store.reader import CampaignReader
@@ -33,7 +34,7 @@ from policyfuzz.web.films import TYPES, Part, open_media
 from policyfuzz.web.guard import Access, Application, Guard
 from policyfuzz.web.live import MOST_WATCHERS, Live
 from policyfuzz.web.replays import DONE, FAILED, Order, Reel, Replays
-from policyfuzz.web.words import rate_text, short
+from policyfuzz.web.words import short
 
 #: Pages that are made at the same time; more wait.
 _THREADS = 8
@@ -124,7 +125,14 @@ class Page:
         rows = pages.campaign_rows(found)
         for row, entry in zip(rows, entries, strict=True):
             row |= {"name": short(entry.name, 80)}
-        return self._page("compare.html", title="Compare", rows=rows, stored=pages.comparisons(entries))
+        compared = [
+            self._compared(entry) for entry, (_, one) in zip(entries, found, strict=True) if _is_here(one)
+        ]
+        return self._page("compare.html", title="Compare", rows=rows, contrasts=pages.contrast_rows(compared))
+
+    def _compared(self, entry: Entry) -> pages.Compared:
+        made: pages.Compared = self._cache.get(entry, "compared", pages.Compared.of)
+        return made
 
     def _instances(self, entries: list[Entry], is_compared: bool = True) -> list[tuple[str, Instance | str]]:
         """Slug and campaign of all entries, or what is wrong with one."""
@@ -328,7 +336,9 @@ def templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: visible(str(value)) if type(value) is str or isinstance(value, Path) else value,
+        finalize=lambda value: (
+            visible(str(value)) if type(value) is str or isinstance(value, Path) else value
+        ),
     )
     made.globals["static"] = lambda name: f"/static/{_version()}/{name}"
     return made
@@ -350,6 +360,11 @@ def _version() -> str:
     import hashlib
 
     return hashlib.sha256(b"".join(map(_static, _STATIC))).hexdigest()[:12]
+
+
+def _is_here(one: Instance | str) -> bool:
+    """True if the campaign can be read on this machine."""
+    return isinstance(one, Instance) and one.host is None
 
 
 def _part_response(part: Part, kind: str) -> Response:
@@ -382,7 +397,7 @@ def _group_values(group: list[Instance]) -> dict[str, Any]:
         "count": total.instances,
         "running": total.running,
         "executions": f"{total.executions:,}",
-        "speed": rate_text(total.executions_per_second),
+        "speed": format_rate(total.executions_per_second),
         "findings": f"{total.findings:,}",
         "distinct": f"{'' if total.distinct_is_exact else 'at least '}{total.distinct_findings:,}",
         "failure": str(total.failure_probability) if total.failure_probability is not None else "",

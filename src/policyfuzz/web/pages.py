@@ -3,13 +3,24 @@
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.settings import CampaignConfig, StopReason
+from policyfuzz.report.campaign_report.side_by_side import Contrast, Group, contrasts
+from policyfuzz.report.campaign_report.words import verdict
+from policyfuzz.report.commands import (
+    POLICY_OF_TARGET,
+    code_of,
+    estimate_command,
+    fuzz_command,
+    replay_command,
+    triage_command,
+)
 from policyfuzz.report.figures.distributions import histograms
-from policyfuzz.report.figures.history import discovery, time_split
+from policyfuzz.report.figures.history import Discovery, discovery, time_split
 from policyfuzz.report.figures.maps import behaviour_map, input_map
 from policyfuzz.report.figures.sample import sample_findings
 from policyfuzz.report.instances import Instance, instance_at
@@ -17,18 +28,22 @@ from policyfuzz.report.marks import mode_mark
 from policyfuzz.report.mode_summaries import ModeSummary, mode_summaries
 from policyfuzz.report.ranking import representatives
 from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import FailedEpisode, Finding
+from policyfuzz.store.records import FailedEpisode, Finding, Progress
 from policyfuzz.store.triage_file import Triage, triage_of
 from policyfuzz.store.triage_records import Avoidance, Boundary
+from policyfuzz.triage.estimate import Estimate
+from policyfuzz.triage.estimate import short as short_share
+from policyfuzz.triage.stored_estimate import estimate_path, stored_estimate
 from policyfuzz.web.films import stored_media
 from policyfuzz.web.findings import PAGE_SIZE, Query, finding_page
 from policyfuzz.web.inputs import input_table
 from policyfuzz.web.words import (
+    NOTHING,
     luck_text,
     number_text,
     numbers_of,
-    replay_command,
     seconds_text,
     share_text,
     short,
@@ -37,8 +52,6 @@ from policyfuzz.web.words import (
     value_text,
 )
 
-#: What stands for the policy of a target that brings its own.
-_POLICY_OF_TARGET = "the target's own"
 #: Findings that an overview shows, columns of inputs in lists, and characters of a traceback.
 _EXAMPLES, _INPUT_COLUMNS, _LONGEST_TRACEBACK = 6, 4, 20_000
 
@@ -53,7 +66,7 @@ def head(folder: Path) -> dict[str, Any]:
         "state_text": state_text(one.state, one.stop_reason),
         "host": None if one.host is None else short(one.host, 60),
         "target": short(config.target),
-        "policy": short(config.policy or _POLICY_OF_TARGET),
+        "policy": short(config.policy or POLICY_OF_TARGET),
         "strategy": short(config.strategy, 40),
         "seed": config.seed,
         "texts": numbers_of(one.progress, one.is_solvability_tested, one.seconds_since_finding),
@@ -62,14 +75,45 @@ def head(folder: Path) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What the verdict on a campaign follows from."""
+
+    config: CampaignConfig
+    progress: Progress
+    is_running: bool
+    stop_reason: str | None
+    mode_count: int
+    has_stable_modes: bool
+    probability: FailureProbability
+    estimate: Estimate | None
+    starts: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, campaign: CampaignReader, triage: Triage) -> "_Standing":
+        is_running, reason = is_being_written(campaign.folder), campaign.stop_reason()
+        modes, progress = triage.modes, campaign.progress()
+        return cls(
+            campaign.config,
+            progress,
+            is_running,
+            None if is_running else reason,
+            0 if modes is None else len(modes.modes),
+            modes is not None and modes.is_stable and bool(modes.modes),
+            FailureProbability.of_campaigns([progress], campaign.is_solvability_tested),
+            stored_estimate(campaign),
+            campaign.starts() if reason == StopReason.EXHAUSTED.value else None,
+        )
+
+
 def overview(campaign: CampaignReader) -> dict[str, Any]:
     """Verdict, totals and the worst findings."""
     triage, progress = triage_of(campaign), campaign.progress()
-    failure = FailureProbability.of_campaigns([progress], campaign.is_solvability_tested)
+    standing = _Standing.of(campaign, triage)
     worst = representatives(campaign, _EXAMPLES) if progress.distinct_findings else []
     return {
-        "verdict": verdict(campaign, triage),
-        "failure": str(failure),
+        "verdict": verdict(standing),
+        "failure": str(standing.probability),
         "examples": [finding_row(campaign, triage, one) for one in worst],
         "modes": [mode_values(campaign, triage, one) for one in mode_summaries(campaign, triage)][:_EXAMPLES],
         "is_triaged": triage.modes is not None,
@@ -79,32 +123,15 @@ def overview(campaign: CampaignReader) -> dict[str, Any]:
     }
 
 
-def verdict(campaign: CampaignReader, triage: Triage) -> str:
-    """What was found, in one sentence."""
-    now, modes = campaign.progress(), triage.modes
-    if not now.executions:
-        return "Nothing has been run yet."
-    ran = f"{now.executions:,} episodes"
-    if not now.findings:
-        return f"No confirmed failure in {ran}."
-    if modes is not None and modes.modes:
-        count = len(modes.modes)
-        ways = "in one way" if count == 1 else f"in {count} different ways"
-        return f"The policy fails {ways}: {now.findings:,} confirmed findings in {ran}."
-    found = f"{now.findings:,} confirmed findings, {now.distinct_findings:,} of them distinct"
-    return f"The policy fails: {found}, in {ran}."
-
-
 def commands(campaign: CampaignReader) -> dict[str, str]:
     """What to type next."""
     folder = shlex.quote(str(campaign.folder))
-    _, code = replay_command(campaign, 1)
-    trust = " --trust" if code else ""
+    trust = " --trust" if code_of(campaign) else ""
     return {
-        "triage": f"policyfuzz triage {folder}{trust}",
+        "triage": triage_command(campaign),
         "coverage": f"policyfuzz coverage {folder}{trust}",
-        "resume": f"policyfuzz fuzz {shlex.quote(campaign.config.target)} -o {folder} --resume",
-        "estimate": f"policyfuzz estimate {shlex.quote(campaign.config.target)}",
+        "estimate": estimate_command(campaign, str(estimate_path(campaign.folder))),
+        "again": fuzz_command(campaign),
     }
 
 
@@ -124,7 +151,6 @@ def modes(campaign: CampaignReader) -> dict[str, Any]:
 def mode_values(campaign: CampaignReader, triage: Triage, summary: ModeSummary) -> dict[str, Any]:
     """One failure mode."""
     mode, known = summary.mode, triage.of(summary.mode.representative)
-    command, code = replay_command(campaign, f"M{mode.number}")
     facts = {
         "findings": f"{len(mode.members):,} from {mode.roots:,} lineage{'s' if mode.roots != 1 else ''}",
         "severity": f"up to {mode.severity:.3g} beyond the threshold" if math.isfinite(mode.severity) else "",
@@ -146,8 +172,8 @@ def mode_values(campaign: CampaignReader, triage: Triage, summary: ModeSummary) 
         "facts": {name: short(text, 300) for name, text in facts.items() if text},
         "avoidance": avoidance_facts(known.avoidance),
         "boundary": boundary_facts(known.boundary),
-        "command": command,
-        "code": code,
+        "command": replay_command(campaign, f"M{mode.number}"),
+        "code": [short(one) for one in code_of(campaign)],
         "media": stored_media(campaign.folder, mode.representative),
     }
 
@@ -231,7 +257,6 @@ def one_finding(campaign: CampaignReader, number: int) -> dict[str, Any]:
     known, mode = triage.of(number), triage.mode_of(number)
     finding = known.added_to(campaign.finding(number))
     error = next(iter(campaign.failed_episodes(of_finding=number, most=1)), None)
-    command, code = replay_command(campaign, number)
     last = campaign.last_number("findings") or number
     origin = "a random draw" if finding.parent is None else f"a change of seed {finding.parent:,}"
     facts = {
@@ -261,8 +286,9 @@ def one_finding(campaign: CampaignReader, number: int) -> dict[str, Any]:
         "boundary": boundary_facts(known.boundary),
         "inputs": input_table(campaign, finding, known.boundary),
         "error": None if error is None else error_values(campaign, error),
-        "command": command,
-        "code": code,
+        "command": replay_command(campaign, number),
+        "minimize": replay_command(campaign, number).replace("policyfuzz replay", "policyfuzz minimize", 1),
+        "code": [short(one) for one in code_of(campaign)],
         "media": stored_media(campaign.folder, number),
         "previous": number - 1 if number > 1 else None,
         "next": number + 1 if number < last else None,
@@ -280,7 +306,7 @@ def error_values(campaign: CampaignReader, failed: FailedEpisode) -> dict[str, A
         "finding": failed.finding,
         "text": failed.text[:_LONGEST_TRACEBACK],
         "is_cut": len(failed.text) > _LONGEST_TRACEBACK,
-        "command": f"{replay_command(campaign, failed.id)[0]} --error",
+        "command": f"{replay_command(campaign, failed.id)} --error",
     }
 
 
@@ -323,14 +349,52 @@ def coverage(campaign: CampaignReader) -> dict[str, Any]:
     return {"commands": commands(campaign), "known": None}
 
 
-def comparisons(entries: list[Any]) -> list[dict[str, Any]]:
-    """Comparisons that lie in the folders of campaigns."""
-    return []
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One of several campaigns side by side."""
+
+    config: CampaignConfig
+    progress: Progress
+    curve: Discovery
+
+    @classmethod
+    def of(cls, campaign: CampaignReader) -> "Compared":
+        """What is compared of `campaign`."""
+        return cls(campaign.config, campaign.progress(), discovery(campaign))
+
+
+def contrast_rows(compared: list[Compared]) -> list[dict[str, str]]:
+    """What differs between campaigns with other strategies or policies, and whether that is chance."""
+    return [
+        {
+            "first": short(one.first.label),
+            "second": short(one.second.label),
+            "target": short(one.first.target),
+            "episodes": f"{one.episodes:,}",
+            "counts": f"{_counts(one.first)} against {_counts(one.second)}",
+            "effect": f"{one.effect:.2f}",
+            "p_value": NOTHING if one.p_value is None else f"{one.p_value:.3g}",
+            "verdict": _contrast_text(one),
+        }
+        for one in contrasts(compared)
+    ]
+
+
+def _counts(group: Group) -> str:
+    return ", ".join(f"{count:,}" for count in group.distinct[:_EXAMPLES])
+
+
+def _contrast_text(one: Contrast) -> str:
+    if one.p_value is None:
+        return "too few campaigns of each to tell"
+    if not one.is_shown:
+        return "no difference shown"
+    return "the first finds more" if one.effect > 1 / 2 else "the second finds more"
 
 
 def estimate(campaign: CampaignReader) -> dict[str, Any]:
     """How likely a failure is."""
-    progress = campaign.progress()
+    progress, known = campaign.progress(), stored_estimate(campaign)
     failure = FailureProbability.of_campaigns([progress], campaign.is_solvability_tested)
     return {
         "sentence": str(failure),
@@ -340,8 +404,40 @@ def estimate(campaign: CampaignReader) -> dict[str, Any]:
         "value": share_text(failure.probability),
         "commands": commands(campaign),
         "starts": campaign.starts(),
-        "stored": [],
+        "stored": None if known is None else [short(line, 400) for line in str(known).splitlines()],
+        "is_complete": known is not None and known.is_complete,
+        "intervals": _intervals(failure, known),
     }
+
+
+def _intervals(failure: FailureProbability, known: Estimate | None) -> dict[str, Any] | None:
+    """The 95 % intervals as places from 0 to 100 on a logarithmic scale, for a picture."""
+    named = {"random draws": failure} if failure.draws else {}
+    shown: dict[str, FailureProbability | Estimate] = {
+        **named,
+        **({} if known is None else {"estimate": known}),
+    }
+    if not shown:
+        return None
+    # down to a decade below what matters: an interval may begin at 0
+    least = min(one.low if one.low > 0 else one.high / 10 for one in shown.values())
+    floor = max(math.floor(math.log10(max(least, 1e-12))), -12)
+
+    def place(share: float) -> float:
+        return round(100 * (1 - math.log10(max(share, 10.0**floor)) / floor), 3) if floor else 100.0
+
+    rows = [
+        {
+            "name": name,
+            "left": place(one.low),
+            "width": max(round(place(one.high) - place(one.low), 3), 0.3),
+            "at": place(one.probability) if one.probability > 0 else None,
+            "text": f"{short_share(one.low)} to {short_share(one.high)}",
+        }
+        for name, one in shown.items()
+    ]
+    ticks = [{"at": place(10.0**power), "text": short_share(10.0**power)} for power in range(floor, 1)]
+    return {"rows": rows, "ticks": ticks[:: max(1, len(ticks) // 5)]}
 
 
 def figure_discovery(campaign: CampaignReader) -> Any:
@@ -380,7 +476,7 @@ def campaign_rows(instances: list[tuple[str, Instance | str]]) -> list[dict[str,
                 "state_text": state_text(one.state, one.stop_reason),
                 "host": None if one.host is None else short(one.host, 60),
                 "target": short(one.config.target),
-                "policy": short(one.config.policy or _POLICY_OF_TARGET),
+                "policy": short(one.config.policy or POLICY_OF_TARGET),
                 "strategy": short(one.config.strategy, 40),
                 "seed": one.config.seed,
                 "texts": numbers_of(one.progress, one.is_solvability_tested, one.seconds_since_finding),
@@ -405,7 +501,7 @@ def _settings(campaign: CampaignReader) -> dict[str, str]:
     config, about = campaign.config, campaign.about
     values = {
         "target": config.target,
-        "policy": config.policy or _POLICY_OF_TARGET,
+        "policy": config.policy or POLICY_OF_TARGET,
         "strategy": config.strategy,
         "seed": config.seed,
         "folder": campaign.folder,

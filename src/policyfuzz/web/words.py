@@ -2,15 +2,13 @@
 
 import json
 import math
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from policyfuzz.report.instances import RUNNING, STOPPED
+from policyfuzz.report.quantities import format_rate, format_seconds
 from policyfuzz.report.statistics import FailureProbability, percentage
-from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, FLAKY, NEW, UNSOLVED, Finding, Progress
-from policyfuzz.targets.trust import named_code
 
 #: What stands where nothing is known.
 NOTHING = "\N{EN DASH}"
@@ -21,18 +19,8 @@ _LARGE, _HUGE = 1e4, 1e12
 
 
 def seconds_text(seconds: float | None) -> str:
-    """`seconds` for a reader: 4.2 s, 3 min 20 s, 2 h 05 min."""
-    if seconds is None or not math.isfinite(seconds):
-        return NOTHING
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def rate_text(per_second: float) -> str:
-    """`per_second` for a reader: 12,021/s, 0.6/s."""
-    return f"{per_second:,.0f}/s" if per_second >= 10 else f"{per_second:.1f}/s"
+    """`seconds` for a reader; nothing if that is not known."""
+    return NOTHING if seconds is None or not math.isfinite(seconds) else format_seconds(seconds)
 
 
 def number_text(value: float | None, digits: int = 4) -> str:
@@ -99,7 +87,7 @@ def numbers_of(progress: Progress, is_solvability_tested: bool, since: float | N
     failure = FailureProbability.of_campaigns([progress], is_solvability_tested)
     return {
         "executions": f"{progress.executions:,}",
-        "speed": rate_text(progress.executions_per_second),
+        "speed": format_rate(progress.executions_per_second),
         "seconds": seconds_text(progress.seconds),
         "findings": f"{progress.findings:,}",
         "distinct": f"{progress.distinct_findings:,}",
@@ -127,13 +115,3 @@ def numbers_of(progress: Progress, is_solvability_tested: bool, since: float | N
         "restarts": f"{progress.restarts:,}",
         "batches": f"{progress.batch:,}",
     }
-
-
-def replay_command(campaign: CampaignReader, number: int | str) -> tuple[str, list[str]]:
-    """The command that replays finding `number`, and the code that its --trust would run.
-
-    A stranger may have named that code, so nobody should paste the one without having seen the other.
-    """
-    code = [short(one) for one in named_code(campaign.config.target, campaign.config.policy)]
-    trust = " --trust" if code else ""
-    return f"policyfuzz replay {shlex.quote(str(campaign.folder))} {number}{trust}", code
