@@ -29,6 +29,8 @@ VERBS = {
     "minimize": "Say how far a finding is from safe.",
     "inconsistent": "Replace some decisions of the policy and count crashes.",
     "report": "Write one file about campaigns, with films, to send to somebody.",
+    "coverage": "Say which states and behaviours campaigns covered.",
+    "activations": "Say whether the policy inside tells crashes from normal episodes.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
