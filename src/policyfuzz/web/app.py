@@ -193,6 +193,7 @@ class Page:
             "discovery": pages.figure_discovery,
             "maps": pages.figure_maps,
             "histograms": pages.figure_histograms,
+            "coverage": pages.figure_coverage,
         }
         entry, what = self._entry(request), request.path_params["what"]
         if what not in makers:

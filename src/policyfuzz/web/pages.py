@@ -28,6 +28,7 @@ from policyfuzz.report.marks import mode_mark
 from policyfuzz.report.mode_summaries import ModeSummary, mode_summaries
 from policyfuzz.report.ranking import representatives
 from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.store.coverage_file import coverage_of
 from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding, Progress
@@ -346,7 +347,40 @@ def workers(campaign: CampaignReader) -> dict[str, Any]:
 
 def coverage(campaign: CampaignReader) -> dict[str, Any]:
     """What the campaign has covered, if that was measured."""
-    return {"commands": commands(campaign), "known": None}
+    known = coverage_of(campaign)
+    if known is None:
+        return {"commands": commands(campaign), "known": None, "rows": []}
+    rows = [
+        {
+            "name": short(one.name, 60),
+            "episodes": f"{one.used:,}",
+            "crashes": f"{one.crashes:,}",
+            "behaviours": f"{one.behaviours:,} ({known.share(one):.0%})",
+            "cells": f"{one.cells:,}",
+            "area": number_text(one.area),
+        }
+        for one in known.all
+    ]
+    facts = {
+        "compared": f"the first {known.episodes:,} episodes of each",
+        "episodes": "all that were run" if known.is_every_episode else "those that the campaign file knows",
+        "reference": f"{known.reference:,} behaviours of all together, more than {known.radius:g} apart",
+        "cells": f"of states along {known.directions} directions, with side {known.cell:g}",
+        "unit": "standard deviations of random sampling",
+    }
+    return {"commands": commands(campaign), "known": facts, "rows": rows}
+
+
+def figure_coverage(campaign: CampaignReader) -> dict[str, Any]:
+    """Curves and visited states of all campaigns that were compared; nothing if that was not measured."""
+    known = coverage_of(campaign)
+    if known is None:
+        return {"campaigns": []}
+    axes = [
+        f"{name}, {share:.0%} of the variance"
+        for name, share in zip(known.axes, known.explained, strict=False)
+    ]
+    return {"campaigns": list(known.all), "axes": axes, "reference": known.reference}
 
 
 @dataclass(frozen=True, slots=True)

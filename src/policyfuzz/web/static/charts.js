@@ -290,7 +290,50 @@ async function compareChart(place) {
   });
 }
 
-for (const [name, make] of [["discovery", discoveryChart], ["speed", speedChart], ["compare", compareChart]]) {
+async function coverageChart(place) {
+  const { campaigns } = await load(place.dataset.coverage);
+  const series = campaigns.slice(0, 7).map((one, i) => ({
+    label: one.name,
+    x: one.curve.episodes,
+    values: one.curve.behaviours,
+    className: i === campaigns.length - 1 ? "l4" : `l${i < 3 ? i + 1 : i + 2}`,
+  }));
+  choosing(place, () => {
+    draw(place, { series, yLabel: "behaviours", xLabel: "episodes", xText: compact });
+    keys(place, series);
+  });
+}
+
+// points as short strokes of one path: thousands of circles would be slow
+async function statesChart(place) {
+  const { campaigns, axes } = await load(place.dataset.states);
+  const shown = campaigns.slice(0, 7);
+  const xs = shown.flatMap((one) => one.xs);
+  const ys = shown.flatMap((one) => one.ys);
+  if (!xs.length) return empty(place, "No states are stored.");
+  const range = (values) => values.reduce(([low, high], one) => [Math.min(low, one), Math.max(high, one)], [Infinity, -Infinity]);
+  const [[x0, x1], [y0, y1]] = [range(xs), range(ys)];
+  choosing(place, () => {
+    place.querySelector("svg")?.remove();
+    const width = Math.max(place.clientWidth, 240);
+    const svg = element("svg", { viewBox: `0 0 ${width} 280`, role: "img", "aria-label": `Visited states: ${axes.join(" against ")}` });
+    place.prepend(svg);
+    const x = (value) => 8 + ((width - 16) * (value - x0)) / Math.max(x1 - x0, 1e-9);
+    const y = (value) => 258 - (236 * (value - y0)) / Math.max(y1 - y0, 1e-9);
+    const colours = shown.map((_, i) => (i === campaigns.length - 1 ? "l4" : `l${i < 3 ? i + 1 : i + 2}`));
+    for (const [i, one] of [...shown.entries()].reverse()) {
+      const points = one.xs.map((value, j) => `M${x(value).toFixed(1)},${y(one.ys[j]).toFixed(1)}h0`).join("");
+      if (points) element("path", { class: `points ${colours[i]}`, d: points }, svg);
+      const crosses = one.crash_xs.map((value, j) => `M${(x(value) - 3).toFixed(1)},${(y(one.crash_ys[j]) - 3).toFixed(1)}l6,6m0,-6l-6,6`).join("");
+      if (crosses) element("path", { class: `crosses ${colours[i]}`, d: crosses }, svg);
+    }
+    element("text", { x: 4, y: 12 }, svg).textContent = axes[1];
+    element("text", { x: width - 4, y: 276, "text-anchor": "end" }, svg).textContent = axes[0];
+    keys(place, shown.map((one, i) => ({ label: one.name, values: [one.used], className: colours[i] })));
+  });
+}
+
+for (const [name, make] of [["coverage", coverageChart], ["states", statesChart], ["discovery", discoveryChart], ["speed", speedChart], ["compare", compareChart]]) {
   for (const place of document.querySelectorAll(`[data-${name}]`)) {
     make(place).catch((error) => empty(place, `This figure cannot be drawn: ${error.message}`));
   }
