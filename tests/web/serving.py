@@ -1,12 +1,14 @@
 """Campaigns to look at, and servers that show them."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from policyfuzz import Budget, CampaignConfig, CampaignWriter, load_target
 from policyfuzz.campaign.launch import launch
@@ -43,3 +45,12 @@ def serving(*folders: Path, **settings: Any) -> Iterator[WebServer]:
 def client_of(server: WebServer, **options: Any) -> httpx.Client:
     """Asks `server` without its token, and waits however busy the machine is."""
     return httpx.Client(base_url=server.address.partition("?")[0], timeout=60, **options)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Until `is_so`, for as long as a busy machine may need."""
+    for _ in range(2400):
+        if is_so():
+            return
+        time.sleep(0.05)
+    pytest.fail("it did not come to that")

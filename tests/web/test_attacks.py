@@ -2,7 +2,6 @@ import json
 import os
 import shutil
 import socket
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from policyfuzz.store.triage_file import FindingTriage, add_to_triage
 from policyfuzz.store.triage_records import Avoidance, Mode, Modes
 from policyfuzz.web import connections
 from tests.store.example_findings import a_finding
-from tests.web.serving import client_of, serving, write_campaign
+from tests.web.serving import client_of, serving, wait_until, write_campaign
 
 SCRIPT = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}\x1b[31m\u202e"
 TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate")
@@ -423,12 +422,3 @@ def test_campaign_that_names_code_is_not_replayed_without_trust(tmp_path):
 def next_news(lines):
     """The next event of a stream."""
     return json.loads(next(line for line in lines if line.startswith("data: "))[6:])
-
-
-def wait_until(is_so):
-    """Until `is_so`, for as long as a busy machine may need."""
-    for _ in range(2400):
-        if is_so():
-            return
-        time.sleep(0.05)
-    pytest.fail("it did not come to that")

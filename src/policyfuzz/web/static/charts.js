@@ -327,8 +327,9 @@ async function statesChart(place) {
       const crosses = one.crash_xs.map((value, j) => `M${(x(value) - 3).toFixed(1)},${(y(one.crash_ys[j]) - 3).toFixed(1)}l6,6m0,-6l-6,6`).join("");
       if (crosses) element("path", { class: `crosses ${colours[i]}`, d: crosses }, svg);
     }
-    element("text", { x: 4, y: 12 }, svg).textContent = axes[1];
-    element("text", { x: width - 4, y: 276, "text-anchor": "end" }, svg).textContent = axes[0];
+    const fitting = (text) => (text.length * 7 > width ? `${text.slice(0, Math.floor(width / 7) - 1)}…` : text);
+    element("text", { x: 4, y: 12 }, svg).textContent = fitting(axes[1]);
+    element("text", { x: width - 4, y: 276, "text-anchor": "end" }, svg).textContent = fitting(axes[0]);
     keys(place, shown.map((one, i) => ({ label: one.name, values: [one.used], className: colours[i] })));
   });
 }

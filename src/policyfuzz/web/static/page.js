@@ -46,6 +46,31 @@ function heard(news) {
   }
 }
 
+// what changes rarely comes from the page itself, again and again while it changes
+const refreshed = document.querySelectorAll("[data-refresh]");
+let shownState = null;
+let refreshedAt = performance.now();
+async function refresh() {
+  refreshedAt = performance.now();
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of refreshed) {
+    const other = page.querySelector(`[data-refresh="${part.dataset.refresh}"]`);
+    if (other && other.innerHTML !== part.innerHTML && !part.contains(document.activeElement)) {
+      part.replaceChildren(...document.adoptNode(other).childNodes);
+    }
+  }
+}
+if (refreshed.length) {
+  document.addEventListener("campaign", ({ detail }) => {
+    const state = `${detail.state} ${detail.texts.findings}`;
+    const isOld = performance.now() - refreshedAt > 5000 || !detail.is_running;
+    if (shownState !== null && state !== shownState && isOld) refresh();
+    if (shownState === null || isOld) shownState = state;
+  });
+}
+
 let source = null;
 function listen() {
   if (source || document.hidden || !(campaign || all)) return;
@@ -62,8 +87,9 @@ addEventListener("pagehide", rest);
 addEventListener("pageshow", listen);
 listen();
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.addEventListener("click", async () => {
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (button) {
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
       button.textContent = "Copied";
@@ -76,8 +102,8 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       button.textContent = "Selected";
     }
     setTimeout(() => (button.textContent = "Copy"), 1500);
-  });
-}
+  }
+});
 
 for (const select of document.querySelectorAll(".filter select")) {
   select.addEventListener("change", () => select.form.requestSubmit());
