@@ -93,7 +93,7 @@ def _lines_of_watching(folder: Path, pairs: int, episodes: int, track: Track) ->
     """Campaigns with and without a page that watches, by turns."""
     ratios, ages = [], []
     for pair in track(range(pairs), "campaigns with and without a page"):
-        speeds = {}
+        speeds: dict[bool, float] = {}
         # which of the two comes first alternates, too
         for is_watched in (False, True) if pair % 2 else (True, False):
             shared = folder / f"{pair}-{is_watched}"

@@ -207,6 +207,12 @@ def test_token_never_sends_a_browser_elsewhere(finished):
         assert client.get("/").status_code == 401
 
 
+def test_token_that_nobody_asked_for_is_not_kept(client):
+    answer = client.get("/c/finished/?token=planted%0d%0aset-cookie:x=y")
+    assert answer.status_code == 200
+    assert "set-cookie" not in answer.headers
+
+
 def test_other_address_than_loopback_makes_a_token(finished):
     with serving(finished, host="0.0.0.0") as server:
         address = httpx.URL(server.address)

@@ -30,7 +30,7 @@ def triaged(tmp_path_factory) -> Path:
     """A finished campaign with two failure modes, of which much is known."""
     folder = write_campaign(tmp_path_factory.mktemp("browser") / "triaged", 2000)
     campaign = CampaignReader(folder)
-    last = campaign.last_number("findings")
+    last = campaign.last_number("findings") or 0
     middle = last // 2
     finding = campaign.finding(1)
     known = FindingTriage(
@@ -252,7 +252,12 @@ def test_film_is_made_and_strips_move_with_it(browser, triaged):
 def test_scripts_in_texts_do_not_run(browser, tmp_path):
     folder = hostile_campaign(tmp_path / f"x{SCRIPT.replace('/', '')}")
     with serving(folder) as server, opened(browser, server.address, (*DESK, "light")) as seen:
-        seen.page.on("dialog", lambda dialog: (seen.problems.append(dialog.message), dialog.dismiss()))
+
+        def refuse(dialog):
+            seen.problems.append(dialog.message)
+            dialog.dismiss()
+
+        seen.page.on("dialog", refuse)
         base = seen.page.url
         for tab in TABS:
             seen.page.goto(base + tab, wait_until="load")

@@ -111,17 +111,23 @@ class Page:
         if len(entries) == 1 and entries[0].group is None:
             return RedirectResponse(f"/c/{entries[0].slug}/", 303)
         found = self._instances(entries)
-        instances = [one for _, one in found if isinstance(one, Instance)]
         rows = pages.campaign_rows(found)
         for row, entry in zip(rows, entries, strict=True):
             row |= {"name": short(entry.name, 80), "folder": str(entry.folder)}
-        groups = [_group_values(group) for group in groups_of(instances)]
+        places = {id(one): entry for entry, (_, one) in zip(entries, found, strict=True)}
+        several = [
+            group
+            for group in groups_of([one for _, one in found if isinstance(one, Instance)])
+            if len(group) > 1
+        ]
+        # what all found together is only known from their inputs, which take longer to read
+        groups = [_group_values([self._with_inputs(places[id(one)]) for one in group]) for group in several]
         return self._page("campaigns.html", title="Campaigns", rows=rows, groups=groups)
 
     def compare(self, request: Request) -> Response:
         """Several campaigns side by side."""
         entries = self.catalogue.entries()
-        found = self._instances(entries, is_compared=False)
+        found = self._instances(entries)
         rows = pages.campaign_rows(found)
         for row, entry in zip(rows, entries, strict=True):
             row |= {"name": short(entry.name, 80)}
@@ -134,13 +140,18 @@ class Page:
         made: pages.Compared = self._cache.get(entry, "compared", pages.Compared.of)
         return made
 
-    def _instances(self, entries: list[Entry], is_compared: bool = True) -> list[tuple[str, Instance | str]]:
+    def _with_inputs(self, entry: Entry) -> Instance:
+        """The campaign with its distinct findings."""
+        made: Instance = self._cache.get(entry, "inputs", lambda campaign: instance_at(campaign.folder))
+        return made
+
+    def _instances(self, entries: list[Entry]) -> list[tuple[str, Instance | str]]:
         """Slug and campaign of all entries, or what is wrong with one."""
         found: list[tuple[str, Instance | str]] = []
         for entry in entries:
             try:
                 check_links(entry.folder)
-                found.append((entry.slug, instance_at(entry.folder, is_compared)))
+                found.append((entry.slug, instance_at(entry.folder, is_compared=False)))
             except (CampaignError, OSError) as error:
                 found.append((entry.slug, pages.not_there(error)))
         return found

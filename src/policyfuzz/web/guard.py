@@ -77,7 +77,10 @@ class Access:
 
 def host_name(host: str) -> str:
     """The name or address in a Host header, without port and brackets."""
-    return _PORT.sub("", host.strip().lower()).removeprefix("[").removesuffix("]").removesuffix(".")
+    name = host.strip().lower()
+    if name.startswith("[") or name.count(":") == 1:  # else it is an address of IPv6 alone
+        name = _PORT.sub("", name)
+    return name.removeprefix("[").removesuffix("]").removesuffix(".")
 
 
 def is_loopback(address: str) -> bool:
@@ -114,7 +117,8 @@ class Guard:
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await _answer(guarded, *refusal)
-        elif (token := _token_in(scope)) is not None and self.access.lets_in([token]):
+        elif (token := self.access.token) is not None and _token_in(scope) is not None:
+            # whoever comes here has given a right token, in the address or otherwise
             await _answer(guarded, 303, "", [_location_without_token(scope), _cookie(token)])
         else:
             await self.application(scope, receive, guarded)

@@ -71,7 +71,8 @@ class WebServer:
         port: int = self._listener.getsockname()[1]
         token = chosen.token or (secrets.token_urlsafe(24) if chosen.needs_token else None)
         is_everywhere = chosen.host in _EVERYWHERE
-        names = {host_name(name) for name in (*chosen.allowed_hosts, chosen.host, socket.gethostname())}
+        own = (chosen.host, socket.gethostname()) if chosen.needs_token else (chosen.host,)
+        names = {host_name(name) for name in (*chosen.allowed_hosts, *own)}
         access = Access(token, frozenset(names.difference(_EVERYWHERE, [""])), is_everywhere)
         self._replays = Replays(chosen.trust) if chosen.allow_replay else None
         self._server = uvicorn.Server(
