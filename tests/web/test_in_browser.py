@@ -7,14 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.web import write_large
-from policyfuzz import CampaignReader
+from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.core.branches import Segment
+from policyfuzz.store.records import BatchRecord, Progress
 from policyfuzz.store.triage_file import FindingTriage, add_to_triage
 from policyfuzz.store.triage_records import Avoidance, Boundary, Mode, Modes
 from tests.browser import DESK, TELEPHONE, opened
+from tests.store.example_findings import a_finding
 from tests.web.serving import TARGET, serving, wait_until, write_campaign
 from tests.web.test_attacks import SCRIPT, hostile_campaign
 
@@ -35,7 +38,12 @@ def triaged(tmp_path_factory) -> Path:
     finding = campaign.finding(1)
     known = FindingTriage(
         avoidance=Avoidance(
-            "witness", 7, (Segment(0, 3, (1.0,)),), "away from step 0 on", standing="decided", last_chance=1
+            "witness",
+            7,
+            (Segment(1, 3, (1.0, 1.0, 1.0)),),
+            "away from step 0 on",
+            standing="decided",
+            last_chance=1,
         ),
         boundary=Boundary((0.5,) * len(finding.input), (0.4,) * len(finding.input), 0.1, 0.01, (), (), 40),
     )
@@ -199,11 +207,9 @@ def test_point_of_the_map_is_picked_with_the_mouse(browser, address):
         page.mouse.up()
         assert "/map" in page.url  # dragging opens nothing
         page.keyboard.press("0")
-        for x in range(20, int(box["width"]), 12):  # the first point under the pointer tells its number
-            page.mouse.move(box["x"] + x, box["y"] + box["height"] / 2)
-            if page.locator("[data-says] a").count():
-                break
-        page.mouse.click(box["x"] + x, box["y"] + box["height"] / 2)
+        page.keyboard.press("Escape")
+        x, y = first_point(page, box)
+        page.mouse.click(x, y)
         page.wait_for_url("**/findings/*")
         assert problems(seen) == []
 
@@ -236,7 +242,7 @@ def test_film_is_made_and_strips_move_with_it(browser, triaged):
         page.set_default_timeout(240_000)
         focus_by_tab(page, "[data-film-button]")
         page.keyboard.press("Enter")
-        page.wait_for_selector("[data-strips] .strip")
+        page.wait_for_selector("[data-strips] .strip, .warning")
         before = page.get_attribute(".strip .head", "x1")
         page.locator("[data-step]").focus()
         page.keyboard.press("ArrowRight")
@@ -246,6 +252,35 @@ def test_film_is_made_and_strips_move_with_it(browser, triaged):
         assert "crashed" in page.locator("[data-step-text]").inner_text()
         assert page.locator(".strip .crashline").count() > 0
         assert seen.serious() == []
+        assert problems(seen) == []
+
+
+def test_film_of_a_target_that_renders_goes_with_the_steps(browser, tmp_path):
+    pytest.importorskip("imageio_ffmpeg", reason="films that tell their time need the extra film")
+    target = load_target("acasxu")
+    config = CampaignConfig(target.name, policy_sha256=target.policy_sha256)
+    store = CampaignWriter.create(tmp_path / "c", config, target.inputs)
+    crash = np.array([78.6215, 826.792, -907.017, -1.12708])
+    found = a_finding(1, status="confirmed", kind="collision", crash_step=89, is_distinct=True, input=crash)
+    store.commit(BatchRecord(Progress(batch=1, executions=10, findings=1, distinct_findings=1), [found]))
+    store.close()
+    with (
+        serving(tmp_path / "c", allow_replay=True) as server,
+        opened(browser, f"{server.address}c/c/findings/1", (*DESK, "light")) as seen,
+    ):
+        page = seen.page
+        page.set_default_timeout(240_000)
+        page.click("[data-film-button]")
+        page.wait_for_selector("[data-strips] .strip, .warning")
+        page.wait_for_function("() => document.querySelector('[data-film]').readyState >= 2")
+        assert page.evaluate("document.querySelector('[data-film]').duration") > 2
+        page.locator("[data-step]").focus()
+        for _ in range(5):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_function("() => document.querySelector('[data-film]').currentTime > 0.2")
+        assert page.locator("[data-step-text]").inner_text().startswith("5 of ")
+        page.click("[data-play]")
+        page.wait_for_function("() => Number(document.querySelector('[data-step]').value) > 8")
         assert problems(seen) == []
 
 
@@ -269,9 +304,20 @@ def test_scripts_in_texts_do_not_run(browser, tmp_path):
 def test_deleted_campaign_is_told_on_the_open_page(browser, tmp_path):
     folder = write_campaign(tmp_path / "c", 300)
     with serving(folder) as server, opened(browser, f"{server.address}c/c/", (*DESK, "light")) as seen:
+        settle(seen.page)
         shutil.rmtree(folder)
         seen.page.wait_for_selector("[data-notice]:has-text('cannot be read any more')")
         assert problems(seen) == []
+
+
+def first_point(page, box):
+    """Where a point of the map lies: under the pointer it tells its number."""
+    for y in range(30, int(box["height"]), 25):
+        for x in range(30, int(box["width"]), 25):
+            page.mouse.move(box["x"] + x, box["y"] + y)
+            if page.locator("[data-says] a").count():
+                return box["x"] + x, box["y"] + y
+    return pytest.fail("there is no point on the map")
 
 
 def settle(page):

@@ -11,7 +11,7 @@ function element(name, attributes, parent) {
   return made;
 }
 
-async function until_done(progress) {
+async function untilDone(progress) {
   const words = { waiting: "Waiting for another film …", working: "The episode is being run again …" };
   for (;;) {
     const answer = await fetch(`${address}/episode`);
@@ -29,11 +29,12 @@ button?.addEventListener("click", async () => {
   button.disabled = true;
   progress.textContent = "The episode is being run again …";
   const answer = await fetch(`${address}/film`, { method: "POST", headers: { "X-PolicyFuzz": "1" } });
-  if (answer.ok) return until_done(progress);
-  progress.textContent = (await answer.json()).problem;
+  const told = await answer.json();
+  if (answer.ok) return untilDone(progress);
+  progress.textContent = told.problem;
   button.disabled = false;
 });
-if (progress && ["waiting", "working"].includes(card.dataset.state)) until_done(progress);
+if (progress && ["waiting", "working"].includes(card.dataset.state)) untilDone(progress);
 
 function text(value) {
   return value === null || value === undefined ? "–" : `${+value.toPrecision(4)}`;
@@ -130,10 +131,10 @@ async function play() {
     said.textContent = [`${step} of ${last}`, ...marks].join(", ");
     for (const one of strips) one.at(step);
   }
-  const frame_of = (step) => Math.max(episode.frames.indexOf(step), 0);
+  const frameOf = (step) => Math.max(episode.frames.indexOf(step), 0);
   function seek(step) {
     show(step);
-    if (film) film.currentTime = (frame_of(step) + 0.5) / episode.rate;
+    if (film) film.currentTime = (frameOf(step) + 0.5) / episode.rate;
   }
   slider.addEventListener("input", () => {
     film?.pause();
@@ -158,7 +159,7 @@ async function play() {
   toggle.addEventListener("click", () => {
     if (film) return film.paused ? film.play() : film.pause();
     if (timer) return stop();
-    let frame = Number(slider.value) >= last ? 0 : frame_of(Number(slider.value));
+    let frame = Number(slider.value) >= last ? 0 : frameOf(Number(slider.value));
     timer = setInterval(() => {
       if (frame >= episode.frames.length) return stop();
       show(episode.frames[frame++]);
