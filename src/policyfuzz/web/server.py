@@ -145,6 +145,7 @@ def _listener(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
+        listener.listen(_BACKLOG)  # whoever is told the address may come at once
     except OSError as error:
         raise UsageError(
             f"cannot listen on {host}:{port}: {error.strerror or error}",

@@ -36,7 +36,7 @@ function draw(place, { series, band, xText, yLabel, xLabel, isLogarithmic }) {
   place.querySelector("svg")?.remove();
   const width = Math.max(place.clientWidth, 240);
   const height = 280;
-  const right = width > 560 ? 132 : 14;
+  const right = width > 560 && series.length > 1 ? 132 : 14;
   const left = 46;
   const [top, bottom] = [26, height - 36];
   const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });

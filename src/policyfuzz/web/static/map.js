@@ -45,10 +45,12 @@ if (card) {
       context.fillRect(a - 1, b - 1, 2, 2);
     });
     const usual = colour(fallback);
+    // the style knows shades of the first modes for light and dark
+    const shades = Object.fromEntries(Object.entries(maps.colours).map(([mode, fill]) => [mode, colour(`--m${mode}`) || fill]));
     map.x.forEach((x, i) => {
       const [a, b] = toPixel(x, map.y[i]);
       if (a < -5 || b < -5 || a > width + 5 || b > height + 5) return;
-      context.fillStyle = maps.colours[map.modes[i]] ?? usual;
+      context.fillStyle = shades[map.modes[i]] ?? usual;
       context.globalAlpha = 0.8;
       context.beginPath();
       context.arc(a, b, 3.6, 0, 7);
@@ -216,7 +218,7 @@ if (card) {
       const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
       for (const [key, value] of Object.entries({ width: 12, height: 12, "aria-hidden": "true" })) svg.setAttribute(key, value);
-      for (const [key, value] of Object.entries({ cx: 6, cy: 6, r: 5, fill })) dot.setAttribute(key, value);
+      for (const [key, value] of Object.entries({ cx: 6, cy: 6, r: 5, fill, class: `m${mode}` })) dot.setAttribute(key, value);
       svg.append(dot);
       item.append(svg, ` M${mode}`);
       list.append(item);
