@@ -69,7 +69,7 @@ def opened(browser: Any, url: str, look: tuple[int, int, str], **options: Any) -
     )
     try:
         seen = OpenPage(context.new_page())
-        seen.page.on("console", lambda one: one.type == "error" and seen.problems.append(one.text))
+        seen.page.on("console", lambda one: seen.problems.extend([one.text] * (one.type == "error")))
         seen.page.on("pageerror", lambda error: seen.problems.append(str(error)))
         seen.page.on("requestfailed", lambda one: seen.problems.append(f"failed: {one.url[:200]}"))
         seen.page.goto(url, wait_until="load")

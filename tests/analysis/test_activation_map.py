@@ -137,6 +137,8 @@ def test_points_of_a_campaign_are_means_of_decisions_at_the_same_steps(folder):
     inputs = np.array([one.input for one in findings])
     seeds = np.array([one.case_seed for one in findings], np.uint64)
     inside = record_inside(target, inputs, seeds)
+    assert inside.activations is not None
+    assert points.activations is not None
     for row, one in enumerate(findings):
         chosen = (
             (inside.episodes == row) & (inside.steps >= one.crash_step - 3) & (inside.steps < one.crash_step)

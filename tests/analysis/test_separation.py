@@ -57,6 +57,7 @@ def test_an_interval_knows_that_near_clones_are_one():
     points = np.repeat(rng.normal(size=(40, 5)), 5, axis=0) + rng.normal(0, 0.01, (COUNT, 5))
     points[is_positive, 0] += 1.5
     scores = judge(distances_of(points), is_positive, lineages, seed=0)
+    assert scores is not None
     (low, high), (lower, higher) = replace(scores, lineages=np.arange(COUNT)).interval(0), scores.interval(0)
     assert lower <= low <= scores.area() <= high <= higher
 

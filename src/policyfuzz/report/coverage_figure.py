@@ -150,7 +150,7 @@ def _limits(coverage: Coverage) -> list[tuple[float, float]]:
 
 
 def _title(coverage: Coverage) -> str:
-    what = "every episode" if coverage.is_every_episode else "what campaign files know"
+    what = "all" if coverage.is_every_episode else "what campaign files know"
     lines = [
         f"{_short(coverage.target)}: {what} of the first {coverage.episodes:,} episodes",
         "dots: states; ellipses: two standard deviations of a mixture; crosses: crashes",

@@ -59,15 +59,20 @@ def with_films(
             continue
         tell(f"filming finding {finding.id} ({place + 1} of {min(len(shown), most)})")
         film = _film_or_reason(view, loaded, finding)
-        size = len(film.data) + len(film.still)
+        size = _size(film)
         if used + size > budget:  # a still says more than nothing
             film = replace(film, reason=TOO_LARGE, mime_type="", data=b"")
-            size = len(film.still)
+            size = _size(film)
         if used + size > budget:
             film, size = Film(TOO_LARGE), 0
         films[finding.id] = film
         used += size
     return replace(view, films=films), used
+
+
+def _size(film: Film) -> int:
+    """Bytes in a page, which holds the still twice: before the film is played, and for print."""
+    return len(film.data) + 2 * len(film.still)
 
 
 def _film_or_reason(view: CampaignView, target: Target, finding: Finding) -> Film:

@@ -44,16 +44,28 @@ def source(name: str) -> str:
 
 def picture(svg: bytes, words: str) -> Markup:
     """A drawing; `words` are for those who cannot see it."""
-    address = data_uri(svg, "image/svg+xml")
-    return Markup('<img class="drawing" src="{}" alt="{}">').format(address, visible(words))
+    return _image(data_uri(svg, "image/svg+xml"), words)
 
 
 def wide_picture(svg: bytes, words: str) -> Markup:
     """The same for a drawing that is too wide for a telephone: there, it moves sideways."""
+    return _sideways(picture(svg, words))
+
+
+def wide_photograph(png: bytes, words: str) -> Markup:
+    """The same for a drawing of so many points that it is smaller as PNG."""
+    return _sideways(_image(data_uri(png, "image/png"), words))
+
+
+def _sideways(image: Markup) -> Markup:
     label = "Drawing, which moves sideways on a narrow screen"
     return Markup('<div class="wide" tabindex="0" role="region" aria-label="{}">{}</div>').format(
-        label, picture(svg, words)
+        label, image
     )
+
+
+def _image(address: str, words: str) -> Markup:
+    return Markup('<img class="drawing" src="{}" alt="{}">').format(address, visible(words))
 
 
 def data_uri(data: bytes, mime_type: str) -> str:

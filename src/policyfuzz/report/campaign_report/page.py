@@ -11,15 +11,25 @@ from markupsafe import Markup
 
 from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.campaign_report import markup, side_by_side, words
-from policyfuzz.report.campaign_report.sections import SECTIONS, reproduce
+from policyfuzz.report.campaign_report.sections import SECTIONS, Section, reproduce
 from policyfuzz.report.campaign_report.view import CampaignView
 from policyfuzz.report.figures import drawing
 
+#: Sections of a campaign with what they say, None if that is nothing.
+Parts = list[tuple[Section, Markup | None]]
 
-def html_report(views: Sequence[CampaignView], command: str, at: datetime | None = None) -> str:
-    """The page for `views`, one or several; `command` is the line that makes it again."""
+
+def html_report(views: Sequence[CampaignView], command: str, parts: Sequence[Parts] | None = None) -> str:
+    """The page for `views`, one or several; `command` is the line that makes it again.
+
+    `parts` are the sections of each of them, if they have been written before.
+    """
     style = markup.source("style.css")
-    articles = [(view, words.verdict(view), _parts(view)) for view in views]
+    written = [written_parts(view) for view in views] if parts is None else parts
+    articles = [
+        (view, words.verdict(view), [(one.title, said) for one, said in some if said is not None])
+        for view, some in zip(views, written, strict=True)
+    ]
     return str(
         markup.render(
             "page.html",
@@ -32,16 +42,17 @@ def html_report(views: Sequence[CampaignView], command: str, at: datetime | None
             together=_together(views) if len(views) > 1 else None,
             reproductions=[(view, reproduce(view)) for view in views],
             command=command,
-            made_at=(at or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC"),
+            made_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             made_by=f"PolicyFuzz {metadata.version('policyfuzz')} on Python {platform.python_version()}",
         )
     )
 
 
-def _parts(view: CampaignView) -> list[tuple[str, Markup]]:
-    """Title and content of every section that has something to say."""
-    written = ((one.title, one.write(view)) for one in SECTIONS)
-    return [(title, content) for title, content in written if content is not None]
+def written_parts(view: CampaignView, before: Parts | None = None) -> Parts:
+    """The sections on `view`; of those written `before`, only what shows films is written again."""
+    if before is None:
+        return [(one, one.write(view)) for one in SECTIONS]
+    return [(one, one.write(view) if one.shows_films else said) for one, said in before]
 
 
 def _together(views: Sequence[CampaignView]) -> Markup:

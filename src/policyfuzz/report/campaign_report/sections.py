@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from policyfuzz.report import commands
-from policyfuzz.report.campaign_report import markup, words
+from policyfuzz.report.campaign_report import beside, markup, words
 from policyfuzz.report.campaign_report.view import CampaignView, Film
 from policyfuzz.report.figures import drawing
 from policyfuzz.report.figures.distributions import histograms
@@ -39,6 +39,7 @@ class Section:
 
     title: str
     write: Callable[[CampaignView], Markup | None]  #: None: there is nothing to say, and no title
+    shows_films: bool = False  #: it is written again when the films are made
 
 
 def failure_probability(view: CampaignView) -> Markup | None:
@@ -245,9 +246,11 @@ def time(view: CampaignView) -> Markup | None:
 #: In the order of the report. A further section stands where a reader looks for it, and is one line here.
 SECTIONS = (
     Section("How likely is a failure?", failure_probability),
-    Section("Failure modes", failure_modes),
+    Section("Failure modes", failure_modes, shows_films=True),
     Section("Discovery", discovery),
     Section("Map of inputs and behaviours", maps),
+    Section("Coverage", beside.coverage),
+    Section("Inside the policy", beside.activations),
     Section("Health, flaky and rejected findings", health),
     Section("Errors and hangs", errors),
     Section("Where the time went", time),

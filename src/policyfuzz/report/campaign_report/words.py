@@ -99,14 +99,16 @@ def likelihood(view: Standing) -> str:
         return f"exactly {percentage(crashing / total)} of all {total:,} starts fail"
     if view.estimate is not None:
         if not view.estimate.probability > 0:
-            return f"at most {_share(view.estimate.high)} of {inputs} fail"
-        return f"about {_share(view.estimate.probability)} of {inputs} fail"
+            return f"at most {_share(view.estimate.high)} of {inputs} fail (95 %)"
+        interval = f"{_share(view.estimate.low)} to {_share(view.estimate.high)}"
+        return f"about {_share(view.estimate.probability)} of {inputs} fail (95 %: {interval})"
     known = view.probability
     if not known.draws:
         return "how likely a failure is, is not known"
     if not known.crashes:
         return f"at most {percentage(known.high)} of {inputs} fail (95 %)"
-    return f"about {percentage(known.probability)} of {inputs} fail"
+    interval = f"{percentage(known.low)} to {percentage(known.high)}"
+    return f"about {percentage(known.probability)} of {inputs} fail (95 %: {interval})"
 
 
 def _share(value: float) -> str:

@@ -20,8 +20,8 @@ from policyfuzz.store.database import FILE_NAME
 FORMATS = {"html": ".html", "markdown": ".md", "junit": ".xml", "json": ".json"}
 #: Findings of a campaign in JUnit XML at most.
 _MOST_CASES = 50
-#: Bytes of a page at most, and of what is no film in it: figures, texts, and the still of each film.
-MOST_BYTES, _OTHER_BYTES = 15_000_000, 4_000_000
+#: Bytes of a page at most, and what of them is left for the words around films.
+MOST_BYTES, _SLACK_BYTES = 15_000_000, 100_000
 #: Films of a campaign by default.
 MOST_FILMS = 12
 
@@ -52,9 +52,9 @@ def write_report(
     tell("reading")
     views = [read_view(folder) for folder in _campaigns(folders)]
     if form == "html":
-        views = _filmed(views, films, trust, target, tell)
-    tell("writing")
-    text = _text(views, form, command)
+        views, text = _page(views, command, films, trust, target, tell)
+    else:
+        text = _text(views, form)
     make_folder_of(path)
     with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
@@ -78,11 +78,7 @@ def _campaigns(folders: Sequence[Path]) -> list[Path]:
     return found
 
 
-def _text(views: list[CampaignView], form: str, command: str) -> str:
-    if form == "html":
-        from policyfuzz.report.campaign_report.page import html_report
-
-        return html_report(views, command)
+def _text(views: list[CampaignView], form: str) -> str:
     if form == "markdown":
         from policyfuzz.report.campaign_report.markdown import markdown_report
 
@@ -94,21 +90,33 @@ def _text(views: list[CampaignView], form: str, command: str) -> str:
     return json.dumps(_finite(report_values(views)), indent=1, allow_nan=False) + "\n"
 
 
-def _filmed(
-    views: list[CampaignView], films: int, trust: bool, target: Target | None, tell: Callable[[str], None]
-) -> list[CampaignView]:
-    """`views` with films; all campaigns share the bytes that a page may have."""
-    # imported here: a report without films needs no simulator
+def _page(
+    views: list[CampaignView],
+    command: str,
+    most: int,
+    trust: bool,
+    target: Target | None,
+    tell: Callable[[str], None],
+) -> tuple[list[CampaignView], str]:
+    """`views` with films, and the page about them; all campaigns share the bytes that are left for films."""
+    # imported here: other formats need neither pictures nor simulators
     from policyfuzz.report.campaign_report.films import with_films, without_films
+    from policyfuzz.report.campaign_report.page import html_report, written_parts
 
-    if not films:
-        return [without_films(view) for view in views]
-    left, made = (MOST_BYTES - _OTHER_BYTES) * 3 // 4, []  # text holds three bytes in four characters
+    tell("drawing")
+    plain = [without_films(view) for view in views]
+    parts = [written_parts(view) for view in plain]
+    page = html_report(plain, command, parts)
+    if not most:
+        return plain, page
+    # text holds three bytes in four characters
+    left, filmed = max(MOST_BYTES - len(page.encode()) - _SLACK_BYTES, 0) * 3 // 4, []
     for place, view in enumerate(views):
-        filmed, used = with_films(view, films, left // (len(views) - place), trust, target, tell)
+        made, used = with_films(view, most, left // (len(views) - place), trust, target, tell)
         left -= used
-        made.append(filmed)
-    return made
+        filmed.append(made)
+    parts = [written_parts(view, before) for view, before in zip(filmed, parts, strict=True)]
+    return filmed, html_report(filmed, command, parts)
 
 
 def _junit_text(views: Sequence[CampaignView]) -> str:
@@ -120,7 +128,8 @@ def _junit_text(views: Sequence[CampaignView]) -> str:
         for name in ("tests", "failures"):
             root.set(name, str(int(root.get(name, "0")) + int(tree.get(name, "0"))))
         root.set("time", f"{float(root.get('time', '0')) + float(tree.get('time', '0')):.3f}")
-    return ElementTree.tostring(root, "utf-8", xml_declaration=True).decode() + "\n"
+    text: bytes = ElementTree.tostring(root, "utf-8", xml_declaration=True)
+    return f"{text.decode()}\n"
 
 
 def _finite(value: Any) -> Any:
