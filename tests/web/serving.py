@@ -1,9 +1,13 @@
 """Campaigns to look at, and servers that show them."""
 
+import atexit
+import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +23,16 @@ TARGET = "ripple:dimensions=3,probability=0.1"
 
 
 def write_campaign(folder: Path, executions: int = 600, seed: int = 0) -> Path:
-    """A small campaign that has come to its end, or an empty one."""
-    target = load_target(TARGET)
+    """A small campaign that has come to its end, or an empty one; those alike are copies of one."""
+    shutil.copytree(_campaign(executions, seed), folder, ignore=shutil.ignore_patterns("*-wal", "*-shm"))
+    return folder
+
+
+@cache
+def _campaign(executions: int, seed: int) -> Path:
+    place = tempfile.mkdtemp(prefix="policyfuzz-tests-")
+    atexit.register(shutil.rmtree, place)
+    folder, target = Path(place, "c"), load_target(TARGET)
     if not executions:
         CampaignWriter.create(folder, CampaignConfig(target.name), target.inputs).close()
         return folder

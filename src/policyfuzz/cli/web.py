@@ -1,7 +1,5 @@
 """policyfuzz web: campaigns in a browser, while they run."""
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,9 +8,6 @@ from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, trust
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
-
-#: Makes room for the campaign that is watched.
-_NICENESS = 5
 
 EPILOG = """\
 \b
@@ -83,6 +78,4 @@ def command(
             campaign_file(folder)  # or says what is missing
     if len({folder.absolute() for folder in folders}) < len(folders):
         raise UsageError("a folder is named twice", "name each once")
-    with suppress(OSError):
-        os.nice(_NICENESS)
     serve(folders, settings, lambda address: echo(f"open {address}   (Ctrl-C ends it)"))

@@ -15,8 +15,9 @@ from policyfuzz.web.words import numbers_of, state_text
 
 #: Seconds between two looks at a campaign. Numbers on a page are older by this at most, and by one batch.
 LOOK_SECONDS = 1.0
-#: Share of the time that looking may take: with hundreds of campaigns, looks become rarer.
-_MOST_SHARE = 0.1
+#: Share of a processor that looking may take, with hundreds of campaigns looks become rarer; and seconds
+#: between two looks at least.
+_MOST_SHARE, _SHORTEST_PAUSE = 0.1, 0.1
 #: Browsers and proxies drop a connection that says nothing for long.
 _SILENT_SECONDS = 15.0
 #: Pages that watch at a time.
@@ -70,7 +71,7 @@ class Live:
             while True:
                 started = time.monotonic()
                 async with self._lock:
-                    now = await self.run(self._look_at, slugs)
+                    now, cost = await self.run(self._timed_look, slugs)
                 news = {slug: numbers for slug, numbers in now.items() if told.get(slug) != numbers}
                 if news:
                     yield f"data: {json.dumps(news)}\n\n"
@@ -79,9 +80,14 @@ class Live:
                     yield ": still here\n\n"
                     spoke = time.monotonic()
                 took = time.monotonic() - started
-                await asyncio.sleep(max(LOOK_SECONDS, took / _MOST_SHARE))
+                await asyncio.sleep(max(LOOK_SECONDS - took, cost / _MOST_SHARE, _SHORTEST_PAUSE))
         finally:
             self.watchers -= 1
+
+    def _timed_look(self, slugs: list[str] | None) -> tuple[dict[str, dict[str, Any]], float]:
+        """The numbers, and the seconds of the processor that they took: others may keep it busy."""
+        started = time.thread_time()
+        return self._look_at(slugs), time.thread_time() - started
 
     def _look_at(self, slugs: list[str] | None) -> dict[str, dict[str, Any]]:
         """The numbers of campaigns by slug; what was read a moment ago, or has not changed, is kept."""
