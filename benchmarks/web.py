@@ -41,7 +41,7 @@ _PAGES = {
     "findings, first page": "/c/large/findings",
     "findings, worst of all first": "/c/large/findings?show=all&sort=severity",
     "findings, last page of all": "/c/large/findings?show=all&page=1000000",
-    "one finding": "/c/large/findings/50000",
+    "one finding": "/c/large/findings/2500",
     "numbers of the map": "/c/large/figures/maps",
 }
 #: Runs a campaign and prints its episodes per second of processor time, its start left out.
