@@ -95,9 +95,9 @@ class Stamp:
     parts: tuple[tuple[int, int, int, int] | None, ...]
 
     @classmethod
-    def of(cls, folder: Path) -> "Stamp":
-        """The files in `folder` as they are now."""
-        return cls(tuple(_part(folder / name) for name in (*_READ, f"{FILE_NAME}-wal")))
+    def of(cls, folder: Path, names: Sequence[str] = (*_READ, f"{FILE_NAME}-wal")) -> "Stamp":
+        """The files of these `names` in `folder` as they are now."""
+        return cls(tuple(_part(folder / name) for name in names))
 
 
 def _part(path: Path) -> tuple[int, int, int, int] | None:

@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,12 @@ from policyfuzz.store.coverage_file import coverage_of
 from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FailedEpisode, Finding, Progress
-from policyfuzz.store.triage_file import Triage, triage_of
+from policyfuzz.store.triage_file import Triage, read_triage
 from policyfuzz.store.triage_records import Avoidance, Boundary
 from policyfuzz.triage.estimate import Estimate
 from policyfuzz.triage.estimate import short as short_share
 from policyfuzz.triage.stored_estimate import estimate_path, stored_estimate
+from policyfuzz.web.catalogue import Stamp
 from policyfuzz.web.films import stored_media
 from policyfuzz.web.findings import PAGE_SIZE, Query, finding_page
 from policyfuzz.web.inputs import input_table
@@ -55,6 +57,18 @@ from policyfuzz.web.words import (
 
 #: Findings that an overview shows, columns of inputs in lists, and characters of a traceback.
 _EXAMPLES, _INPUT_COLUMNS, _LONGEST_TRACEBACK = 6, 4, 20_000
+
+
+def known_triage(campaign: CampaignReader) -> Triage:
+    """What is known of the findings of `campaign`; a large file is read again only if it has changed."""
+    return _triage(
+        campaign.folder, campaign.about.get("instance", ""), Stamp.of(campaign.folder, ["triage.json"])
+    )
+
+
+@lru_cache(maxsize=16)
+def _triage(folder: Path, instance: str, _: Stamp) -> Triage:
+    return read_triage(folder, instance)
 
 
 def head(folder: Path) -> dict[str, Any]:
@@ -109,7 +123,7 @@ class _Standing:
 
 def overview(campaign: CampaignReader) -> dict[str, Any]:
     """Verdict, totals and the worst findings."""
-    triage, progress = triage_of(campaign), campaign.progress()
+    triage, progress = known_triage(campaign), campaign.progress()
     standing = _Standing.of(campaign, triage)
     worst = representatives(campaign, _EXAMPLES) if progress.distinct_findings else []
     return {
@@ -138,7 +152,7 @@ def commands(campaign: CampaignReader) -> dict[str, str]:
 
 def modes(campaign: CampaignReader) -> dict[str, Any]:
     """All failure modes."""
-    triage = triage_of(campaign)
+    triage = known_triage(campaign)
     found = triage.modes
     return {
         "about": None if found is None else asdict_without(found, "modes"),
@@ -237,7 +251,7 @@ def finding_rows(campaign: CampaignReader, triage: Triage, findings: list[Findin
 
 def finding_list(campaign: CampaignReader, given: Mapping[str, str]) -> dict[str, Any]:
     """A page of findings."""
-    triage = triage_of(campaign)
+    triage = known_triage(campaign)
     page = finding_page(campaign, triage, Query.of(given))
     return {
         "page": page,
@@ -254,7 +268,7 @@ def finding_list(campaign: CampaignReader, given: Mapping[str, str]) -> dict[str
 
 def one_finding(campaign: CampaignReader, number: int) -> dict[str, Any]:
     """All that is known of a finding."""
-    triage = triage_of(campaign)
+    triage = known_triage(campaign)
     known, mode = triage.of(number), triage.mode_of(number)
     finding = known.added_to(campaign.finding(number))
     error = next(iter(campaign.failed_episodes(of_finding=number, most=1)), None)
@@ -481,7 +495,7 @@ def figure_discovery(campaign: CampaignReader) -> Any:
 
 def figure_maps(campaign: CampaignReader) -> dict[str, Any]:
     """Maps of inputs and behaviours."""
-    sample = sample_findings(campaign, triage_of(campaign))
+    sample = sample_findings(campaign, known_triage(campaign))
     numbers = sorted({int(one) for one in sample.modes})
     return {
         "inputs": input_map(campaign, sample),
@@ -492,7 +506,7 @@ def figure_maps(campaign: CampaignReader) -> dict[str, Any]:
 
 def figure_histograms(campaign: CampaignReader) -> Any:
     """How the findings are spread."""
-    return histograms(sample_findings(campaign, triage_of(campaign)))
+    return histograms(sample_findings(campaign, known_triage(campaign)))
 
 
 def campaign_rows(instances: list[tuple[str, Instance | str]]) -> list[dict[str, Any]]:

@@ -71,6 +71,16 @@ if (refreshed.length) {
   });
 }
 
+// a list stays as it is while somebody reads it
+const newer = document.querySelector("[data-newer]");
+if (newer) {
+  let listed = null;
+  document.addEventListener("campaign", ({ detail }) => {
+    listed ??= detail.texts.findings;
+    newer.hidden = detail.texts.findings === listed;
+  });
+}
+
 let source = null;
 function listen() {
   if (source || document.hidden || !(campaign || all)) return;
