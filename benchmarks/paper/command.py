@@ -1,0 +1,111 @@
+"""python -m benchmarks paper: runs what is missing, and writes the page of the paper's results beside ours."""
+
+import time
+from pathlib import Path
+
+import click
+from threadpoolctl import threadpool_limits
+
+from benchmarks.paper import results
+from benchmarks.paper.page import write_page
+from benchmarks.paper.parts import Part, general_part, parts_of
+from benchmarks.paper.results import Result
+from benchmarks.paper.scenarios import BUDGETS, Scenario, choose
+from benchmarks.versus.raw import surroundings
+from policyfuzz.cli.options import FOLDER
+from policyfuzz.core.errors import MissingExtra, UsageError
+
+EPILOG = """\
+\b
+Targets: acasxu, coopnavi, bipedal, driving-rl, driving-il. With --public-networks, acasxu is run with the
+networks that the paper tests, and its results stand beside those of our own.
+\b
+Examples:
+  python -m benchmarks paper --target acasxu -o paper
+  python -m benchmarks paper --budget full --target acasxu --public-networks DIR -o paper
+  python -m benchmarks paper -o paper --report-only --page docs/paper.md --notes benchmarks/paper-notes.md"""
+
+
+@click.command("paper", epilog=EPILOG)
+@click.option("--budget", type=click.Choice(list(BUDGETS)), default="small", show_default=True)
+@click.option("--target", "names", multiple=True, help="To run; may be repeated.  [default: all]")
+@click.option("--episodes", type=int, help="Of each campaign, instead of a budget.")
+@click.option("--seeds", default=1, show_default=True, help="Campaigns of each strategy.")
+@click.option("--public-networks", type=FOLDER, help="Folder with the public networks, for acasxu.")
+@click.option(
+    "-o", "--out", type=FOLDER, default=Path("paper"), show_default=True, help="For results and campaigns."
+)
+@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of results here.")
+@click.option(
+    "--notes", type=click.Path(path_type=Path), help="Markdown file that goes to the end of the page."
+)
+@click.option("--keep-outdated", is_flag=True, help="Do not run parts again only because our code changed.")
+@click.option("--report-only", is_flag=True, help="Run nothing; write the page from what lies in the folder.")
+def command(
+    budget: str,
+    names: tuple[str, ...],
+    episodes: int | None,
+    seeds: int,
+    public_networks: Path | None,
+    out: Path,
+    page: Path | None,
+    notes: Path | None,
+    keep_outdated: bool,
+    report_only: bool,
+) -> None:
+    """Run every experiment of the MDPFuzz paper (ISSTA 2022) with our models, and put both side by side.
+
+    Each part writes its own file in OUT as soon as it is done. So the bench can be killed at any time, and
+    continues when it is started again, in the middle of a campaign too. A part is run again if its target,
+    model, rules, size, seed or code is another one than that of its file. With the same code it finds the
+    same; only what it cost differs. `small` takes minutes for each target, `full` as many episodes as the
+    paper's twelve hours had mutations.
+    """
+    if seeds < 1:
+        raise UsageError(f"seeds is {seeds}, expected 1 or more")
+    scenarios = choose(names, budget, episodes, public_networks)
+    if not report_only:
+        with threadpool_limits(1):  # one core, for everything
+            _run(general_part(out), keep_outdated)
+            for scenario in scenarios:
+                _run_scenario(scenario, out, seeds, keep_outdated)
+    if page is not None:
+        write_page(results.load_all(out), page, "" if notes is None else notes.read_text(encoding="utf-8"))
+        _say(f"the page is {page}")
+
+
+def _run_scenario(scenario: Scenario, out: Path, seeds: int, keep_outdated: bool) -> None:
+    try:
+        target = scenario.load()
+    except MissingExtra as error:
+        _say(f"{scenario.label} is left out: {error}")
+        return
+    for part in parts_of(scenario, target, out, seeds):
+        _run(part, keep_outdated)
+
+
+def _run(part: Part, keep_outdated: bool) -> None:
+    """Run `part` unless its result is there, and write that as soon as it is."""
+    name = f"{part.identity.label} {part.identity.part} seed {part.identity.seed}"
+    if part.file.exists():
+        stored = results.load(part.file).identity
+        if stored == part.identity:
+            return
+        if keep_outdated and part.identity.is_outdated(stored):
+            _say(f"{name}: kept, though made with another state of our code")
+            return
+        _say(f"{name}: runs again, {part.identity.differences(stored)}")
+    about = surroundings()  # before the part: files may be edited while it runs
+    cpu_started = time.process_time()
+    try:
+        found, costs = part.run()
+    except MissingExtra as error:
+        _say(f"{name} is left out: {error}")
+        return
+    cpu_seconds = time.process_time() - cpu_started
+    Result(part.identity, found, {"cpu_seconds": round(cpu_seconds, 2)} | costs, about).save(part.file)
+    _say(f"{name}: done in {cpu_seconds:.1f} s of CPU time")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

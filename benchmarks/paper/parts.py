@@ -1,0 +1,74 @@
+"""The parts that a scenario consists of, each with the code that decides its numbers and what runs it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.paper import campaigns, freshness_cost
+from benchmarks.paper.results import Identity, code_digest
+from benchmarks.paper.scenarios import STRATEGIES, Scenario
+from benchmarks.versus.rules import Rules
+from policyfuzz.analysis.inconsistent import replace_decisions
+from policyfuzz.core.target import Runner, Target
+
+#: What was found, and what it cost: plain data both.
+Outcome = tuple[dict[str, Any], dict[str, Any]]
+#: The label of what is measured once and for no scenario.
+GENERAL = "general"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of work with one result file."""
+
+    identity: Identity
+    file: Path
+    run: Callable[[], Outcome]
+
+
+def general_part(out: Path) -> Part:
+    """The cost of freshness, which no scenario decides."""
+    identity = Identity(
+        "freshness-cost", GENERAL, GENERAL, {}, 0, "", "", code_digest(freshness_cost.CODE)
+    )
+    return Part(identity, out / GENERAL / GENERAL / "freshness-cost.json", freshness_cost.measure)
+
+
+def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Iterator[Part]:
+    """Everything that is run for `scenario`; what reads campaigns comes after these."""
+    rules = Rules.of(target).sha256
+
+    def part(
+        name: str, seed: int, code: tuple[str, ...], run: Callable[[Identity], Outcome]
+    ) -> Part:
+        identity = Identity(
+            name,
+            scenario.label,
+            scenario.budget,
+            asdict(scenario.size),
+            seed,
+            target.policy_sha256,
+            rules,
+            code_digest(code),
+        )
+        return Part(identity, scenario.folder(out) / f"{name}-{seed}.json", lambda: run(identity))
+
+    def campaign(strategy: str, seed: int) -> Part:
+        folder = campaigns.folder_of(scenario, out, strategy, seed)
+        return part(
+            f"campaign-{strategy}",
+            seed,
+            campaigns.CODE,
+            lambda identity: campaigns.run_campaign(scenario, target, strategy, folder, identity),
+        )
+
+    for seed in range(seeds):
+        yield from (campaign(strategy, seed) for strategy in STRATEGIES)
+    yield part("inconsistent", 0, ("core",), lambda _identity: _inconsistent(scenario, target))
+
+
+def _inconsistent(scenario: Scenario, target: Target) -> Outcome:
+    """Crashes of normal episodes in which decisions are replaced (the paper's table 1)."""
+    found = replace_decisions(target, Runner(target), scenario.size.replaced)
+    return {"episodes": found.episodes, "shares": [asdict(one) for one in found.shares]}, {}
