@@ -7,6 +7,7 @@ from policyfuzz.analysis.inconsistent import ShareReplaced as ShareReplaced
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
 from policyfuzz.api.compare import compare as compare
+from policyfuzz.api.coverage import coverage as coverage
 from policyfuzz.api.estimate import estimate as estimate
 from policyfuzz.api.failures import FailureMode as FailureMode
 from policyfuzz.api.failures import FailureModes as FailureModes
@@ -86,6 +87,7 @@ from policyfuzz.search.emitters import Emitter as Emitter
 from policyfuzz.search.fuzzer import Fuzzer as Fuzzer
 from policyfuzz.search.strategies import Strategy as Strategy
 from policyfuzz.search.strategies import make_fuzzer as make_fuzzer
+from policyfuzz.store.coverage_file import Coverage as Coverage
 from policyfuzz.store.reader import CampaignReader as CampaignReader
 from policyfuzz.store.records import FailedEpisode as FailedEpisode
 from policyfuzz.store.records import Finding as Finding

@@ -27,6 +27,8 @@ VERBS = {
     "replay": "Run a finding again and draw it.",
     "minimize": "Say how far a finding is from safe.",
     "inconsistent": "Replace some decisions of the policy and count crashes.",
+    "coverage": "Say which states and behaviours campaigns covered.",
+    "activations": "Say whether the policy inside tells crashes from normal episodes.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
