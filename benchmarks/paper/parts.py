@@ -1,11 +1,12 @@
 """The parts that a scenario consists of, each with the code that decides its numbers and what runs it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper import campaigns, freshness_cost
+from benchmarks.paper import campaigns, freshness_cost, looks
 from benchmarks.paper.results import Identity, code_digest
 from benchmarks.paper.scenarios import STRATEGIES, Scenario
 from benchmarks.versus.rules import Rules
@@ -66,6 +67,26 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
     for seed in range(seeds):
         yield from (campaign(strategy, seed) for strategy in STRATEGIES)
     yield part("inconsistent", 0, ("core",), lambda _identity: _inconsistent(scenario, target))
+    for name, look in _LOOKS.items():
+        yield part(name, 0, looks.CODE, partial(_look, look, scenario, target, out))
+
+
+#: What is looked at in finished campaigns, by the name of the part.
+_LOOKS: Mapping[str, Callable[[Scenario, Target, Path], Outcome]] = {
+    "coverage": looks.coverage,
+    "activations": looks.activations,
+    "detector": looks.detector,
+}
+
+
+def _look(
+    look: Callable[[Scenario, Target, Path], Outcome],
+    scenario: Scenario,
+    target: Target,
+    out: Path,
+    _identity: Identity,
+) -> Outcome:
+    return look(scenario, target, out)
 
 
 def _inconsistent(scenario: Scenario, target: Target) -> Outcome:

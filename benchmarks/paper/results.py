@@ -16,6 +16,7 @@ from typing import Any
 
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.whole_file import make_folder_of, whole_file
+from policyfuzz.store.plain_records import to_plain
 
 #: Of the files; a change of their content or meaning makes a new one.
 FORMAT = 1
@@ -60,8 +61,8 @@ class Result:
         facts = {
             "format": FORMAT,
             "identity": asdict(self.identity),
-            "found": self.found,
-            "costs": self.costs,
+            "found": to_plain(self.found),
+            "costs": to_plain(self.costs),
             "about": self.about,
         }
         text = json.dumps(facts, indent=1, sort_keys=True, allow_nan=False)
