@@ -1,6 +1,6 @@
 """Parts that look at finished campaigns: coverage (RQ2), activations (RQ3), detectors and repair (RQ4)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +56,7 @@ def activations(scenario: Scenario, target: Target, out: Path) -> Outcome:
         except MissingExtra:
             raise
         except PolicyFuzzError as error:  # too few crashes: an answer too
-            return {"campaign": subject, "refused": error.message}, {}
+            return {"campaign": subject, "refused": _without_folders(error.message, [reader])}, {}
     return {"campaign": subject, "map": to_plain(replace(found, instance=""))}, {}
 
 
@@ -70,8 +70,16 @@ def detector(scenario: Scenario, target: Target, out: Path) -> Outcome:
         except MissingExtra:
             raise
         except PolicyFuzzError as error:
-            return {"campaign": subject, "refused": error.message}, {}
-    return {"campaign": subject, "record": to_plain(replace(record, campaigns=(subject,)))}, {}
+            return {"campaign": subject, "refused": _without_folders(error.message, readers)}, {}
+    plain = replace(record, campaigns=(subject,), why_no_auc=_without_folders(record.why_no_auc, readers))
+    return {"campaign": subject, "record": to_plain(plain)}, {}
+
+
+def _without_folders(text: str, readers: Sequence[CampaignReader]) -> str:
+    """`text` with campaigns by their names: a result does not depend on the folder that it lies in."""
+    for reader in readers:
+        text = text.replace(str(reader.folder), reader.folder.name)
+    return text
 
 
 def stored_coverage(found: Mapping[str, Any]) -> Coverage:

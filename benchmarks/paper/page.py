@@ -299,7 +299,7 @@ def _detector(selection: Selection, page: Path) -> str:
             continue
         record = looks.stored_record(result.found)
         if record.why_no_auc:
-            rows.append([*row, f"no AUC: {record.why_no_auc}"])
+            rows.append([*row, f"no area: {record.why_no_auc.partition(':')[0]}"])
             continue
         records[label] = record
         rows.append([*row, *_detected(record)])
