@@ -1,4 +1,4 @@
-"""python -m benchmarks paper: runs what is missing, and writes the page of the paper's results beside ours."""
+"""python -m benchmarks paper: runs what is missing, and writes the page of the paper's results and ours."""
 
 import time
 from pathlib import Path

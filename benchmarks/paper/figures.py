@@ -73,17 +73,19 @@ def draw_roc(records: Mapping[str, MonitorRecord], wanted: tuple[str, str], path
         axes.set_aspect("equal")
         axes.grid(alpha=0.25, linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
-    known = {name: line for axes in figure.axes for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(
-        known.values(), known, loc="outside upper center", ncols=2, frameon=False, fontsize="small"
-    )
+    known = {
+        name: line
+        for axes in figure.axes
+        for line, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(known.values(), known, loc="outside upper center", ncols=2, frameon=False, fontsize="small")
     _save(figure, path)
 
 
 def _detectors(record: MonitorRecord, wanted: tuple[str, str]) -> dict[str, MethodRecord]:
     """The paper's detector, and the one that was chosen."""
-    paper = {"the paper's": one for one in record.methods if (one.method, one.input) == wanted}
-    return paper | {"ours": record.chosen}
+    paper = [one for one in record.methods if (one.method, one.input) == wanted]
+    return dict(zip(["the paper's"], paper, strict=False)) | {"best of ours": record.chosen}
 
 
 def shrink(path: Path) -> None:

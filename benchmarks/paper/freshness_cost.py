@@ -1,10 +1,12 @@
-"""What one question for freshness costs, against comparing with a corpus of four sizes (the paper's table 2)."""
+"""What a question for freshness costs, against comparing with a corpus of four sizes (paper, table 2)."""
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchmarks.paper.published import FRESHNESS_COSTS
@@ -32,9 +34,7 @@ def measure() -> tuple[dict[str, Any], dict[str, Any]]:
         for one in states[:20]:
             published.consider(one, np.inf)
         distances = {
-            str(row.corpus): _least_seconds(
-                lambda count=row.corpus: np.linalg.norm(stored[:count] - states[0], axis=(1, 2)).min()
-            )
+            str(row.corpus): _least_seconds(partial(_distance, stored[: row.corpus], states[0]))
             for row in FRESHNESS_COSTS
         }
         costs: dict[str, Any] = {
@@ -52,6 +52,11 @@ def measure() -> tuple[dict[str, Any], dict[str, Any]]:
         "batch": _BATCH,
     }
     return found, costs
+
+
+def _distance(stored: NDArray[np.float64], sequence: NDArray[np.float64]) -> float:
+    """From `sequence` (t, d) to the nearest of `stored` (n, t, d)."""
+    return float(np.linalg.norm(stored - sequence, axis=(1, 2)).min())
 
 
 def _least_seconds(action: Callable[[], object]) -> float:

@@ -98,7 +98,7 @@ def stored_record(found: Mapping[str, Any]) -> MonitorRecord:
 
 
 def _subject(scenario: Scenario, out: Path) -> str:
-    """Whose crashes are looked into: the paper's method's, if they are of enough lineages; or the default's."""
+    """Whose crashes are looked into: those of the paper's method if they are of enough lineages."""
     with _opened(scenario, out, "mdpfuzz-published") as (reader,):
         return "mdpfuzz-published" if reader.progress().lineages >= FEWEST_LINEAGES else "default"
 

@@ -19,6 +19,21 @@ Outcome = tuple[dict[str, Any], dict[str, Any]]
 GENERAL = "general"
 
 
+#: Folders of the package that decide the numbers of a part, by its name; of others, those of a campaign.
+_CODE = {
+    "freshness-cost": freshness_cost.CODE,
+    "inconsistent": ("core",),
+    "coverage": looks.CODE,
+    "activations": looks.CODE,
+    "detector": looks.CODE,
+}
+
+
+def code_of(part: str) -> str:
+    """Digest of the code that decides the numbers of the part called `part`, as it is now."""
+    return code_digest(_CODE.get(part, campaigns.CODE))
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One piece of work with one result file."""
@@ -30,9 +45,7 @@ class Part:
 
 def general_part(out: Path) -> Part:
     """The cost of freshness, which no scenario decides."""
-    identity = Identity(
-        "freshness-cost", GENERAL, GENERAL, {}, 0, "", "", code_digest(freshness_cost.CODE)
-    )
+    identity = Identity("freshness-cost", GENERAL, GENERAL, {}, 0, "", "", code_of("freshness-cost"))
     return Part(identity, out / GENERAL / GENERAL / "freshness-cost.json", freshness_cost.measure)
 
 
@@ -40,9 +53,7 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
     """Everything that is run for `scenario`; what reads campaigns comes after these."""
     rules = Rules.of(target).sha256
 
-    def part(
-        name: str, seed: int, code: tuple[str, ...], run: Callable[[Identity], Outcome]
-    ) -> Part:
+    def part(name: str, seed: int, run: Callable[[Identity], Outcome]) -> Part:
         identity = Identity(
             name,
             scenario.label,
@@ -51,7 +62,7 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
             seed,
             target.policy_sha256,
             rules,
-            code_digest(code),
+            code_of(name),
         )
         return Part(identity, scenario.folder(out) / f"{name}-{seed}.json", lambda: run(identity))
 
@@ -60,15 +71,14 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
         return part(
             f"campaign-{strategy}",
             seed,
-            campaigns.CODE,
             lambda identity: campaigns.run_campaign(scenario, target, strategy, folder, identity),
         )
 
     for seed in range(seeds):
         yield from (campaign(strategy, seed) for strategy in STRATEGIES)
-    yield part("inconsistent", 0, ("core",), lambda _identity: _inconsistent(scenario, target))
+    yield part("inconsistent", 0, lambda _identity: _inconsistent(scenario, target))
     for name, look in _LOOKS.items():
-        yield part(name, 0, looks.CODE, partial(_look, look, scenario, target, out))
+        yield part(name, 0, partial(_look, look, scenario, target, out))
 
 
 #: What is looked at in finished campaigns, by the name of the part.

@@ -85,9 +85,7 @@ def choose(
     for name in names or PUBLISHED:
         scenario = Scenario(name, budget, BUDGETS[budget][name])
         if episodes is not None:
-            scenario = replace(
-                scenario, budget=f"episodes-{episodes}", size=scenario.size.at_most(episodes)
-            )
+            scenario = replace(scenario, budget=f"episodes-{episodes}", size=scenario.size.at_most(episodes))
         if name == "acasxu" and public_networks is not None:
             scenario = replace(scenario, policy=f"acasxu:{public_networks.expanduser().resolve()}")
         chosen.append(scenario)
