@@ -52,7 +52,7 @@ def activations(scenario: Scenario, target: Target, out: Path) -> Outcome:
     subject = _subject(scenario, out)
     with _opened(scenario, out, subject) as (reader,):
         try:
-            found = map_activations(reader, target, MapSettings())
+            found = map_activations(reader, target, MapSettings(count=scenario.size.looked_at))
         except MissingExtra:
             raise
         except PolicyFuzzError as error:  # too few crashes: an answer too
@@ -63,7 +63,9 @@ def activations(scenario: Scenario, target: Target, out: Path) -> Outcome:
 def detector(scenario: Scenario, target: Target, out: Path) -> Outcome:
     """How well detectors tell crashes of lineages that they were not fitted to."""
     subject = _subject(scenario, out)
-    settings = MonitorSettings(draws=min(_MOST_DRAWS, _DRAWS_FACTOR * scenario.size.episodes))
+    settings = MonitorSettings(
+        episodes=scenario.size.looked_at, draws=min(_MOST_DRAWS, _DRAWS_FACTOR * scenario.size.episodes)
+    )
     with _opened(scenario, out, subject) as readers:
         try:
             _, record = fit_monitor_to(target, readers, Runner(target), settings)

@@ -23,6 +23,11 @@ class Size:
     episodes: int  #: of each campaign
     replaced: int  #: normal episodes in which decisions are replaced
 
+    @property
+    def looked_at(self) -> int:
+        """Episodes of each class whose activations are read, for pictures and detectors."""
+        return min(max(self.episodes // 10, 20), 400)
+
     def at_most(self, episodes: int) -> "Size":
         """The same with campaigns of so many `episodes`, and nothing else larger than that."""
         return Size(episodes, min(self.replaced, episodes))
@@ -33,8 +38,8 @@ SMALL: Mapping[str, Size] = {
     "acasxu": Size(10_000, 500),
     "coopnavi": Size(10_000, 500),
     "bipedal": Size(640, 100),
-    "driving-rl": Size(64, 20),
-    "driving-il": Size(64, 20),
+    "driving-rl": Size(32, 10),
+    "driving-il": Size(32, 10),
 }
 FULL: Mapping[str, Size] = {
     name: Size(PUBLISHED[name].mutations, replaced)
