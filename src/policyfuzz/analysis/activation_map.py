@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.analysis.episode_classes import Points, Tell, collect_points
 from policyfuzz.analysis.projection import check_method, project
-from policyfuzz.analysis.separation import Scores, judge, purity
+from policyfuzz.analysis.separation import Scores, chance, distances_of, judge, purity
 from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.target import Target
 from policyfuzz.store.activations_file import (
@@ -117,18 +117,16 @@ def map_points(
     of_modes: list[ModeSeparation] = []
     for of, table in tables.items():
         for positive, negative in PAIRS:
-            rows = points.rows(positive, negative)
-            scores = _scores(points, table, rows, positive, settings.seed)
-            separations.append(
-                _separation(points, table, rows, scores, of, positive, negative, settings.seed)
-            )
-            if positive == CRASH and negative in _MODE_NEGATIVES and scores is not None:
-                of_modes += _of_modes(points, rows, scores, of, negative, words)
+            pair = _Pair.of(points, table, positive, negative, settings.seed)
+            separations.append(_separation(pair, of, positive, negative, settings.seed))
+            if positive == CRASH and negative in _MODE_NEGATIVES and pair.scores is not None:
+                of_modes += _of_modes(pair, pair.scores, of, negative, words)
     shown = next(iter(tables))
     places, explained = project(tables[shown], settings.method, settings.seed)
     crashes = np.flatnonzero(points.modes > 0)
-    pure = purity(tables[shown][crashes], points.modes[crashes], points.lineages[crashes])
-    has_modes = len(np.unique(points.modes[crashes])) > 1
+    pure = np.nan, np.nan
+    if len(np.unique(points.modes[crashes])) > 1:
+        pure = purity(tables[shown][crashes], points.modes[crashes], points.lineages[crashes])
     return ActivationMap(
         instance=instance,
         target=target,
@@ -148,57 +146,55 @@ def map_points(
         mode_words=words,
         separations=tuple(separations),
         mode_separations=tuple(of_modes),
-        mode_purity=pure[0] if has_modes else np.nan,
-        mode_chance=pure[1] if has_modes else np.nan,
+        mode_purity=pure[0],
+        mode_chance=pure[1],
     )
 
 
-def _scores(
-    points: Points, table: NDArray[np.float64], rows: NDArray[np.int64], positive: str, seed: int
-) -> Scores | None:
-    is_positive = points.classes[rows] == CLASSES.index(positive)
-    return judge(table[rows], is_positive, points.lineages[rows], seed)
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The m episodes of two classes."""
+
+    distances: NDArray[np.float64]  #: (m, m)
+    is_positive: NDArray[np.bool_]  #: (m,)
+    lineages: NDArray[np.int64]  #: (m,)
+    modes: NDArray[np.int64]  #: (m,)
+    scores: Scores | None
+
+    @classmethod
+    def of(
+        cls, points: Points, table: NDArray[np.float64], positive: str, negative: str, seed: int
+    ) -> "_Pair":
+        rows = points.rows(positive, negative)
+        is_positive = points.classes[rows] == CLASSES.index(positive)
+        distances, lineages = distances_of(table[rows]), points.lineages[rows]
+        scores = judge(distances, is_positive, lineages, seed)
+        return cls(distances, is_positive, lineages, points.modes[rows], scores)
 
 
-def _separation(
-    points: Points,
-    table: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    scores: Scores | None,
-    of: str,
-    positive: str,
-    negative: str,
-    seed: int,
-) -> Separation:
-    is_positive = points.classes[rows] == CLASSES.index(positive)
-    lineages = len(np.unique(points.lineages[rows][is_positive]))
-    if scores is None:
-        return Separation(of, positive, negative, np.nan, np.nan, np.nan, np.nan, len(rows), lineages)
-    shuffled = np.random.default_rng(seed).permutation(is_positive)
-    chance = judge(table[rows], shuffled, points.lineages[rows], seed)
-    low, high = scores.interval(seed)
-    area = np.nan if chance is None else chance.area()
-    return Separation(of, positive, negative, scores.area(), low, high, area, len(rows), lineages)
+def _separation(pair: _Pair, of: str, positive: str, negative: str, seed: int) -> Separation:
+    lineages = len(np.unique(pair.lineages[pair.is_positive]))
+    if pair.scores is None:
+        nothing = np.nan, np.nan, np.nan, np.nan
+        return Separation(of, positive, negative, *nothing, len(pair.lineages), lineages)
+    low, high = pair.scores.interval(seed)
+    shuffled = chance(pair.distances, pair.is_positive, pair.lineages, seed)
+    area = pair.scores.area()
+    return Separation(of, positive, negative, area, low, high, shuffled, len(pair.lineages), lineages)
 
 
 def _of_modes(
-    points: Points,
-    rows: NDArray[np.int64],
-    scores: Scores,
-    of: str,
-    negative: str,
-    words: dict[str, str],
+    pair: _Pair, scores: Scores, of: str, negative: str, words: dict[str, str]
 ) -> list[ModeSeparation]:
-    modes, found = points.modes[rows], []
-    for mode in np.unique(modes[modes > 0]).tolist():
-        of_mode = modes == mode
-        lineages = len(np.unique(points.lineages[rows][of_mode]))
-        said = words.get(str(mode), "")
-        area = scores.area(of_mode)
+    found = []
+    for mode in np.unique(pair.modes[pair.modes > 0]).tolist():
+        of_mode = pair.modes == mode
+        lineages = len(np.unique(pair.lineages[of_mode]))
+        said, area = words.get(str(mode), ""), scores.area(of_mode)
         found.append(ModeSeparation(of, mode, said, negative, area, int(of_mode.sum()), lineages))
     return found
 
 
 def _mode_words(triage: Triage, modes: Sequence[int]) -> dict[str, str]:
     known = () if triage.modes is None else triage.modes.modes
-    return {str(mode.number): f"{mode.kind}: {mode.words}" for mode in known if mode.number in modes}
+    return {str(mode.number): mode.words or mode.kind for mode in known if mode.number in modes}

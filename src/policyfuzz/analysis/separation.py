@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 #: Neighbours of each class whose mean distance counts.
 _NEIGHBOURS = 5
 _FOLDS = 5
-#: Draws of lineages for an interval.
-_DRAWS = 500
+#: Draws of lineages for an interval, and shuffles for chance.
+_DRAWS, _SHUFFLES = 500, 20
 #: A coordinate that varies by less than this share of its size is constant but for rounding.
 _CONSTANT = 1e-9
 
@@ -50,25 +50,43 @@ class Scores:
         return low, high
 
 
-def judge(
-    points: NDArray[np.float64], is_positive: NDArray[np.bool_], lineages: NDArray[np.int64], seed: int
-) -> Scores | None:
-    """Score `points` (n, k) of `lineages` (n,) by cross-validation; None with less than two on a side.
+def distances_of(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, n) distances of `points` (n, k), whose coordinates count alike."""
+    scaled = standardised(points)
+    return np.asarray(cdist(scaled, scaled))
 
-    A score is the mean distance to the nearest points known to be negative, minus that to positive ones.
+
+def judge(
+    distances: NDArray[np.float64], is_positive: NDArray[np.bool_], lineages: NDArray[np.int64], seed: int
+) -> Scores | None:
+    """Score n points of `lineages` (n,) by cross-validation; None with less than two lineages on a side.
+
+    `distances` (n, n) are those of `distances_of`. A score is the mean distance to the nearest points known
+    to be negative, minus that to positive ones.
     """
     folds = _folds(is_positive, lineages, np.random.default_rng(seed))
     if folds is None:
         return None
-    distances = cdist(standardised(points), standardised(points))
-    values = np.empty(len(points))
+    values = np.empty(len(distances))
     for fold in range(int(folds.max()) + 1):
         judged, known = folds == fold, folds != fold
+        if len(np.unique(is_positive[known])) < 2:  # all lineages with one of the classes are in this fold
+            return None
         far_from = [
             _mean_distance(distances[np.ix_(judged, known & (is_positive == side))]) for side in (False, True)
         ]
         values[judged] = far_from[0] - far_from[1]
     return Scores(values, is_positive, lineages)
+
+
+def chance(
+    distances: NDArray[np.float64], is_positive: NDArray[np.bool_], lineages: NDArray[np.int64], seed: int
+) -> float:
+    """Mean area that `judge` gives for shuffled classes, arguments as there: what is not real is left."""
+    rng = np.random.default_rng(seed)
+    shuffled = (judge(distances, rng.permutation(is_positive), lineages, seed) for _ in range(_SHUFFLES))
+    areas = [scores.area() for scores in shuffled if scores is not None]
+    return float(np.mean(areas)) if areas else math.nan
 
 
 def auc(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
@@ -85,7 +103,7 @@ def purity(
 
     Chance is the share of points of other lineages with the same name. NaN if there is only one lineage.
     """
-    distances = cdist(standardised(points), standardised(points))
+    distances = distances_of(points)
     is_other = lineages[:, None] != lineages
     rows = np.flatnonzero(is_other.any(axis=1))
     if not len(rows):
@@ -123,10 +141,8 @@ def _folds(
 
 
 def _mean_distance(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(m,) mean of the smallest of `distances` (m, n); infinite if there are none."""
+    """(m,) mean of the smallest of `distances` (m, n)."""
     count = min(_NEIGHBOURS, distances.shape[1])
-    if count == 0:
-        return np.full(len(distances), 0.0)
     return np.asarray(np.partition(distances, count - 1, axis=1)[:, :count].mean(axis=1))
 
 

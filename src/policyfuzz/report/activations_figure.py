@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from policyfuzz.core.visible import visible_line
 from policyfuzz.core.whole_file import make_folder_of, whole_file
@@ -16,13 +17,15 @@ from policyfuzz.store.activations_file import CLASSES, CRASH, MUTATED, NEAR_MISS
 #: Inches, and dots per inch.
 _WIDTH, _HEIGHT, _DOTS_PER_INCH = 10.0, 5.6, 110
 #: Modes that are drawn apart, the worst first, and characters of what is said of them.
-_MOST_MODES, _WORDS = len(SERIES), 46
+_MOST_MODES, _WORDS = len(SERIES), 72
 _MARKS = {
     NORMAL: marks.NORMAL,
     MUTATED: marks.MUTATED,
     NEAR_MISS: marks.NEAR_MISS,
     CRASH: marks.CRASHED,
 }
+#: Of marks, in the order in which they are drawn: a mutant often lies where its normal parent does.
+_SIZES = {MUTATED: 7.0, NORMAL: 4.0, NEAR_MISS: 6.0, CRASH: 6.0}
 _NAMES = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal direction"}
 _PLURALS = {NORMAL: "normal", MUTATED: "randomly mutated", NEAR_MISS: "near misses", CRASH: "crashes"}
 
@@ -58,9 +61,9 @@ def activations_figure(found: ActivationMap) -> Figure:
 
 def _draw_classes(axes: Axes, found: ActivationMap) -> None:
     classes = np.array(found.classes)
-    for place, name in enumerate(CLASSES):
+    for name in _SIZES:
         label = f"{_PLURALS[name]} ({found.count(name)})"
-        _scatter(axes, found, classes == place, _MARKS[name], label)
+        _scatter(axes, found, classes == CLASSES.index(name), _MARKS[name], label, _SIZES[name])
     axes.set_title("by class", loc="left", fontsize="small")
 
 
@@ -79,7 +82,9 @@ def _draw_modes(axes: Axes, found: ActivationMap) -> None:
     axes.set_title("crashes by failure mode", loc="left", fontsize="small")
 
 
-def _scatter(axes: Axes, found: ActivationMap, rows: np.ndarray, mark: Mark, label: str) -> None:
+def _scatter(
+    axes: Axes, found: ActivationMap, rows: NDArray[np.bool_], mark: Mark, label: str, size: float = 5.5
+) -> None:
     xs, ys = np.array(found.xs)[rows], np.array(found.ys)[rows]
     edge = mark.colour if mark.marker in ".+" else "white"
     axes.plot(
@@ -88,7 +93,7 @@ def _scatter(axes: Axes, found: ActivationMap, rows: np.ndarray, mark: Mark, lab
         linestyle="",
         marker=mark.marker,
         color=mark.colour,
-        markersize=5.5,
+        markersize=size,
         markeredgecolor=edge,
         markeredgewidth=0.4,
         alpha=0.8,
@@ -101,7 +106,7 @@ def _title(found: ActivationMap) -> str:
     when = f"mean of {found.window} decisions before the crash, or at the same steps"
     lines = [f"{target}: {found.of} of the policy, {when}"]
     numbers = [one for one in found.separations if one.of == found.of and one.positive == CRASH]
-    said = ", ".join(f"{one.auc:.2f} from {_PLURALS[one.negative]}" for one in numbers if one.auc == one.auc)
+    said = ", ".join(f"{one.auc:.3f} from {_PLURALS[one.negative]}" for one in numbers if one.auc == one.auc)
     if said:
         few = "" if not numbers[0].means_little else f" (only {numbers[0].lineages} lineages: means little)"
         lines.append(f"crashes told apart in all {found.width:,} dimensions, AUC: {said}{few}")
