@@ -80,7 +80,8 @@ def activations_section(selection: Selection, page: Path) -> str:
         draw_activations(found, picture)
         shrink(picture)
         pictures.append(f"![Inside the policy of {label}]({picture.name})")
-        crashes = f"{found.count(CRASH)} of {max(one.lineages for one in found.separations if one.positive == CRASH)} lineages"
+        lineages = max(one.lineages for one in found.separations if one.positive == CRASH)
+        crashes = f"{found.count(CRASH)} of {lineages} lineages"
         cells = [_separated(found, *pair) for pair in _PAIRS]
         rows.append([f"`{label}`", f"`{result.found['campaign']}`", crashes, *cells])
     heads = ["", "campaign", "crashes", *(f"{one} / {other}" for one, other in _PAIRS)]
