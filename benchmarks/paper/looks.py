@@ -26,8 +26,8 @@ CODE = ("analysis", "monitors", *campaigns.CODE)
 COVERED = ("mdpfuzz-published", "reward-published", "mdpfuzz", "default")
 #: Episodes of each campaign whose states are compared, at most: all of them, and not only those it kept.
 _COVERED_EPISODES = 20_000
-#: Random episodes that a detector is tested on, at most, and as a multiple of those of a campaign.
-_MOST_DRAWS, _DRAWS_FACTOR = 40_000, 2
+#: Random episodes that a detector is tested on, and as a multiple of those of a campaign.
+_FEWEST_DRAWS, _MOST_DRAWS, _DRAWS_FACTOR = 100, 40_000, 2
 
 #: What was found, and what it cost: plain data both.
 Outcome = tuple[dict[str, Any], dict[str, Any]]
@@ -63,9 +63,8 @@ def activations(scenario: Scenario, target: Target, out: Path) -> Outcome:
 def detector(scenario: Scenario, target: Target, out: Path) -> Outcome:
     """How well detectors tell crashes of lineages that they were not fitted to."""
     subject = _subject(scenario, out)
-    settings = MonitorSettings(
-        episodes=scenario.size.looked_at, draws=min(_MOST_DRAWS, _DRAWS_FACTOR * scenario.size.episodes)
-    )
+    draws = min(max(_DRAWS_FACTOR * scenario.size.episodes, _FEWEST_DRAWS), _MOST_DRAWS)
+    settings = MonitorSettings(episodes=scenario.size.looked_at, draws=draws)
     with _opened(scenario, out, subject) as readers:
         try:
             _, record = fit_monitor_to(target, readers, Runner(target), settings)

@@ -40,15 +40,15 @@ class MonitorCases:
     inputs: NDArray[np.float64]  #: (n, d)
     seeds: NDArray[np.uint64]  #: (n,)
     lineages: NDArray[np.uint64]  #: (n,) name of the line of descent
-    last_chances: NDArray[np.int64]  #: (n,) decision up to which the crash could be avoided, NONE if not known
+    last_chances: NDArray[
+        np.int64
+    ]  #: (n,) decision up to which the crash could be avoided, NONE if not known
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> "MonitorCases":
-        return MonitorCases(
-            self.inputs[rows], self.seeds[rows], self.lineages[rows], self.last_chances[rows]
-        )
+        return MonitorCases(self.inputs[rows], self.seeds[rows], self.lineages[rows], self.last_chances[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,9 @@ def crash_cases(campaigns: Sequence[CampaignReader], most: int, rng: np.random.G
     names = [merged[name] for _, name, _ in found]
     order = _in_turn(names, rng)[:most]
     return MonitorCases(
-        np.array([found[place][0].input for place in order]).reshape(len(order), -1),
+        np.array([found[place][0].input for place in order]).reshape(
+            len(order), len(campaigns[0].dimensions)
+        ),
         np.array([found[place][0].case_seed for place in order], np.uint64),
         np.array([names[place] for place in order], np.uint64),
         np.array([found[place][2] for place in order], np.int64),

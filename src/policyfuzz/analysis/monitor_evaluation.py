@@ -53,7 +53,7 @@ def lineage_auc(
     passing: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> Auc:
-    """How often scores of `crashes` (n,) exceed those of `passing` episodes (m,), mean over `lineages` (n,)."""
+    """How often scores of `crashes` (n,) exceed those of `passing` ones (m,), mean over `lineages` (n,)."""
     if not len(crashes) or not len(passing):
         return Auc()
     ordered = np.sort(passing)
@@ -138,9 +138,7 @@ def warnings_of(
     )
 
 
-def joined_warnings(
-    parts: Sequence[tuple[NDArray[np.int64], Episodes]], lead: int
-) -> CrashWarnings:
+def joined_warnings(parts: Sequence[tuple[NDArray[np.int64], Episodes]], lead: int) -> CrashWarnings:
     """As `warnings_of` for the alarms (n,) and episodes of all `parts`."""
     empty = np.empty(0, np.int64)
     return warnings_of(

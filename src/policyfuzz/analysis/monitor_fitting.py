@@ -1,7 +1,7 @@
 """Fits detectors: Mean-Shift clusters, logistic regression, boosted trees, and a density without labels."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,9 @@ class Examples:
     crashes: Episodes
     near_misses: Episodes
     nominal: Episodes
-    window: int  #: decisions this many steps before a crash, or fewer, are abnormal; earlier ones are left out
+    window: (
+        int  #: decisions this many steps before a crash, or fewer, are abnormal; earlier ones are left out
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,9 @@ def _drawn(
     return rows[chosen], weights[chosen] * total / weights[chosen].sum()
 
 
-def _units(rows: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> tuple[
-    NDArray[np.float64], NDArray[np.float64]
-]:
+def _units(
+    rows: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(k,) location and spread; the spread of what never changes is infinite, so that it counts nothing."""
     location = np.average(rows, axis=0, weights=weights)
     spread = np.sqrt(np.average((rows - location) ** 2, axis=0, weights=weights))
@@ -98,7 +100,9 @@ def _fit_linear(frames: _Frames, rng: np.random.Generator) -> Detector:  # noqa:
     location, spread = _units(frames.rows)
     model = linear_model.LogisticRegression(C=1.0, max_iter=300)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it need not converge to be a detector: the test says what it is worth
+        warnings.simplefilter(
+            "ignore"
+        )  # it need not converge to be a detector: the test says what it is worth
         model.fit((frames.rows - location) / spread, frames.is_abnormal, sample_weight=frames.weights)
     weights = np.asarray(model.coef_[0], np.float64) / spread
     return Linear(weights, np.array([float(model.intercept_[0] - weights @ location)]))
@@ -134,9 +138,7 @@ def _fit_trees(frames: _Frames, rng: np.random.Generator) -> Detector:
     )
     first = frames.rows[:1]
     bias = model.decision_function(first) - detector.scores(first, first)
-    return Trees(
-        *(getattr(detector, name) for name in Trees.__slots__ if name != "bias"), np.asarray(bias, np.float64)
-    )
+    return replace(detector, bias=np.asarray(bias, np.float64))
 
 
 def _fit_clusters(frames: _Frames, rng: np.random.Generator) -> Detector:

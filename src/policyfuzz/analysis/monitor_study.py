@@ -1,4 +1,4 @@
-"""Fits a monitor to campaigns, tests it on lines of descent that it has not seen, and calibrates its alarm."""
+"""Fits a monitor to campaigns, tests it on lines of descent it has not seen, and calibrates its alarm."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +40,15 @@ from policyfuzz.monitors.monitor import (
     MonitorError,
     MonitorFacts,
 )
-from policyfuzz.store.monitor_record import Auc, Count, CrashWarnings, LeadAuc, MethodRecord, MonitorRecord
+from policyfuzz.store.monitor_record import (
+    Auc,
+    Count,
+    CrashWarnings,
+    Curve,
+    LeadAuc,
+    MethodRecord,
+    MonitorRecord,
+)
 from policyfuzz.store.reader import CampaignReader
 
 #: Added to seeds, so that neither campaigns nor comparisons have drawn the same episodes, nor fit and test.
@@ -108,8 +116,10 @@ class Material:
 
     def part(self, is_train: Callable[[Episodes], NDArray[np.bool_]], window: int) -> Examples:
         """The episodes for which `is_train` holds."""
-        sets = (self.crashes, self.near_misses, self.nominal)
-        return Examples(*(episodes[is_train(episodes)] for episodes in sets), window)
+        crashes, near, nominal = (
+            one[is_train(one)] for one in (self.crashes, self.near_misses, self.nominal)
+        )
+        return Examples(crashes, near, nominal, window)
 
 
 def fit_monitor_to(
@@ -157,7 +167,7 @@ def fit_monitor_to(
     return monitor, _with_promise(record, threshold)
 
 
-def test_monitor_on(
+def evaluate_monitor_on(
     monitor: Monitor,
     target: Target,
     campaigns: Sequence[CampaignReader],
@@ -199,12 +209,10 @@ def test_monitor_on(
 
 
 def held_out_lineages(material: Material, rng: np.random.Generator) -> NDArray[np.uint64]:
-    """Lines of descent that are not fitted to: two fifths of those with crashes, alike in size, and of others."""
+    """Lines that are not fitted to: two fifths of those with crashes, alike in size, and of others."""
     names, counts = np.unique(material.crashes.lineages, return_counts=True)
     ordered = names[np.lexsort((rng.random(len(names)), -counts))]
-    without = np.setdiff1d(
-        np.concatenate([material.near_misses.lineages, material.nominal.lineages]), names
-    )
+    without = np.setdiff1d(np.concatenate([material.near_misses.lineages, material.nominal.lineages]), names)
     chosen = [_some_of(part, rng) for part in (ordered, rng.permutation(without))]
     return np.concatenate(chosen).astype(np.uint64)
 
@@ -250,7 +258,7 @@ def _gathered(
     notes = () if len(near) else ("no near-misses: the search kept no mutants that came near a crash",)
     if not len(crashes) or not len(nominal):
         raise MonitorError(
-            f"{len(crashes)} findings crash after their first decision, and {len(nominal)} random episodes pass",
+            f"{len(crashes)} findings crash after a decision, and {len(nominal)} random episodes pass",
             "a monitor needs both",
         )
     return Material(crashes, nearly, nominal, drawn[nominal_count:], draws, notes)
@@ -288,25 +296,25 @@ def _selection(
     found = {}
     for method, given in candidates:
         tell(f"choosing inside the training part: {method} on {given}")
-        wins, lines = [], []
+        wins = []
         for number in range(_INNER_PARTS):
             tried = [np.isin(one.lineages, parts[number]) for one in sets]
-            others = Examples(*(one[~mask] for one, mask in zip(sets, tried, strict=True)), training.window)
+            others = [one[~mask] for one, mask in zip(sets, tried, strict=True)]
             crashes, near, nominal = (one[mask] for one, mask in zip(sets, tried, strict=True))
             passing = near if len(near) else nominal
-            if not len(crashes) or not len(passing) or not len(others.crashes):
+            if not len(crashes) or not len(passing) or not len(others[0]):
                 continue
-            detector = fit_detector(method, given, others, rng)
+            examples = Examples(others[0], others[1], others[2], training.window)
+            detector = fit_detector(method, given, examples, rng)
             scores = [
                 episode_scores(frame_scores(detector, given, one), one, lead) for one in (crashes, passing)
             ]
             for name in np.unique(crashes.lineages):
                 line = crashes.lineages == name
                 wins.append(lineage_auc(scores[0][line], crashes.lineages[line], scores[1], rng).value)
-                lines.append(name)
         if wins:
-            error = float(np.std(wins) / np.sqrt(len(wins)))
-            found[method, given] = Auc(float(np.mean(wins)), np.mean(wins) - error, np.mean(wins) + error)
+            mean, error = float(np.mean(wins)), float(np.std(wins) / np.sqrt(len(wins)))
+            found[method, given] = Auc(mean, mean - error, mean + error)
     return found
 
 
@@ -317,7 +325,9 @@ def _inner_parts(training: Examples, rng: np.random.Generator) -> list[NDArray[n
         np.concatenate([training.near_misses.lineages, training.nominal.lineages]), with_crashes
     )
     others = rng.permutation(others)
-    return [np.concatenate([with_crashes[n::_INNER_PARTS], others[n::_INNER_PARTS]]) for n in range(_INNER_PARTS)]
+    return [
+        np.concatenate([with_crashes[n::_INNER_PARTS], others[n::_INNER_PARTS]]) for n in range(_INNER_PARTS)
+    ]
 
 
 def _chosen(selection: dict[Candidate, Auc], settings: MonitorSettings, lineages: int) -> Candidate:
@@ -373,7 +383,11 @@ def _examined(
         random_scores = np.concatenate([np.empty(0), *tally.crashes])
         scores = {
             name: frame_scores(detector, candidate[1], one)
-            for name, one in (("crashes", testing.crashes), ("near", testing.near_misses), ("nominal", testing.nominal))
+            for name, one in (
+                ("crashes", testing.crashes),
+                ("near", testing.near_misses),
+                ("nominal", testing.nominal),
+            )
         }
         near = episode_scores(scores["near"], testing.near_misses)
         records.append(
@@ -445,9 +459,7 @@ def _warned(
     return warnings_of(alarms, crashes.crash_steps, crashes.last_chances, lead)
 
 
-def _frames_auc(
-    scores: dict[str, NDArray[np.float64]], testing: Examples, rng: np.random.Generator
-) -> Auc:
+def _frames_auc(scores: dict[str, NDArray[np.float64]], testing: Examples, rng: np.random.Generator) -> Auc:
     """Of single frames, as the paper counts: those within the window against all of near-misses."""
     is_near = testing.crashes.leads <= testing.window
     lines = testing.crashes.lineages[testing.crashes.rows[is_near]]
@@ -469,7 +481,7 @@ def _lead_aucs(
     return tuple(found)
 
 
-def _curves(scores: dict[str, NDArray[np.float64]], testing: Examples, lead: int) -> tuple:  # type: ignore[type-arg]
+def _curves(scores: dict[str, NDArray[np.float64]], testing: Examples, lead: int) -> tuple[Curve, ...]:
     crashes = episode_scores(scores["crashes"], testing.crashes, lead)
     pairs = (
         ("near-miss", episode_scores(scores["near"], testing.near_misses)),
@@ -513,9 +525,7 @@ def _record(
     )
 
 
-def _without_auc(
-    record: MonitorRecord, lineages: int, campaigns: Sequence[CampaignReader]
-) -> MonitorRecord:
+def _without_auc(record: MonitorRecord, lineages: int, campaigns: Sequence[CampaignReader]) -> MonitorRecord:
     """`record` without numbers that mean nothing, and how to get more lines of descent."""
     folder = campaigns[0].folder
     why = (

@@ -29,6 +29,7 @@ VERBS = {
     "inconsistent": "Replace some decisions of the policy and count crashes.",
     "coverage": "Say which states and behaviours campaigns covered.",
     "activations": "Say whether the policy inside tells crashes from normal episodes.",
+    "monitor": "Fit a monitor that warns before a crash.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }

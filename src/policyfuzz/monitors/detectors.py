@@ -54,7 +54,7 @@ class Linear:
     def width(self) -> int:
         return len(self.weights)
 
-    def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(_linear(rows, self.weights, self.bias[0]))
 
 
@@ -78,7 +78,7 @@ class Clusters:
     def width(self) -> int:
         return len(self.location)
 
-    def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(_clusters(rows, self.location, self.axes, self.normal, self.abnormal))
 
 
@@ -119,7 +119,7 @@ class Trees:
     def width(self) -> int:
         return int(self.inputs[0])
 
-    def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+    def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
         table = self.feature, self.threshold, self.left, self.right, self.value
         return np.asarray(_trees(rows, self.roots, *table, self.bias[0]))
 
@@ -205,7 +205,7 @@ def arrays_of(detector: Detector) -> tuple[str, dict[str, NDArray[Any]]]:
 
 
 def detector_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> Detector:
-    """The detector with these `arrays`, which a stranger may have written; raises ValueError if it is none."""
+    """The detector with these `arrays`, perhaps of a stranger; raises ValueError if it cannot be one."""
     if name not in DETECTORS:
         raise ValueError(f"{name!r:.50} is no detector")
     kind = DETECTORS[name]
@@ -363,4 +363,4 @@ def _log_sum(logs: NDArray[np.float64]) -> float:
     total = 0.0
     for one in logs:
         total += math.exp(one - largest)
-    return largest + math.log(total)
+    return float(largest + math.log(total))

@@ -110,7 +110,7 @@ class Monitor:
         facts = json.dumps({"format": _FORMAT, "detector": name, **asdict(self.facts)}).encode()
         data = io.BytesIO()
         stored = {f"{_ARRAYS}{key}": array for key, array in arrays.items()}
-        plain = {"facts": np.frombuffer(facts, np.uint8), "lineages": self.lineages, **stored}
+        plain: dict[str, Any] = {"facts": np.frombuffer(facts, np.uint8), "lineages": self.lineages, **stored}
         np.savez(data, allow_pickle=False, **plain)
         make_folder_of(file)
         with whole_file(file) as unfinished:
