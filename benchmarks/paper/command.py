@@ -1,6 +1,10 @@
 """python -m benchmarks paper: runs what is missing, and writes the page of the paper's results and ours."""
 
+import multiprocessing
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import click
@@ -14,6 +18,7 @@ from benchmarks.paper.scenarios import BUDGETS, Scenario, choose
 from benchmarks.versus.raw import surroundings
 from policyfuzz.cli.options import FOLDER
 from policyfuzz.core.errors import MissingExtra, UsageError
+from policyfuzz.core.target import Target
 
 EPILOG = """\
 \b
@@ -31,6 +36,7 @@ Examples:
 @click.option("--target", "names", multiple=True, help="To run; may be repeated.  [default: all]")
 @click.option("--episodes", type=int, help="Of each campaign, instead of a budget.")
 @click.option("--seeds", default=1, show_default=True, help="Campaigns of each strategy.")
+@click.option("-j", "--jobs", default=1, show_default=True, help="Parts at a time, a process each.")
 @click.option("--public-networks", type=FOLDER, help="Folder with the public networks, for acasxu.")
 @click.option(
     "-o", "--out", type=FOLDER, default=Path("paper"), show_default=True, help="For results and campaigns."
@@ -46,6 +52,7 @@ def command(
     names: tuple[str, ...],
     episodes: int | None,
     seeds: int,
+    jobs: int,
     public_networks: Path | None,
     out: Path,
     page: Path | None,
@@ -61,30 +68,67 @@ def command(
     same; only what it cost differs. `small` takes minutes for each target, `full` as many episodes as the
     paper's twelve hours had mutations.
     """
-    if seeds < 1:
-        raise UsageError(f"seeds is {seeds}, expected 1 or more")
+    for what, count in (("seeds", seeds), ("jobs", jobs)):
+        if count < 1:
+            raise UsageError(f"{what} is {count}, expected 1 or more")
     scenarios = choose(names, budget, episodes, public_networks)
     if not report_only:
-        with threadpool_limits(1):  # one core, for everything
-            _run(general_part(out), keep_outdated)
+        with threadpool_limits(1):  # one core for each process
+            run_part(general_part(out), keep_outdated)
             for scenario in scenarios:
-                _run_scenario(scenario, out, seeds, keep_outdated)
+                _run_scenario(_Work(scenario, out, seeds, keep_outdated), jobs)
     if page is not None:
         write_page(results.load_all(out), page, "" if notes is None else notes.read_text(encoding="utf-8"))
         _say(f"the page is {page}")
 
 
-def _run_scenario(scenario: Scenario, out: Path, seeds: int, keep_outdated: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """One scenario, as another process can be given it."""
+
+    scenario: Scenario
+    out: Path
+    seeds: int
+    keep_outdated: bool
+
+    def parts(self) -> list[Part]:
+        return list(parts_of(self.scenario, _loaded(self.scenario), self.out, self.seeds))
+
+
+def _run_scenario(work: _Work, jobs: int) -> None:
     try:
-        target = scenario.load()
+        parts = work.parts()
     except MissingExtra as error:
-        _say(f"{scenario.label} is left out: {error}")
+        _say(f"{work.scenario.label} is left out: {error}")
         return
-    for part in parts_of(scenario, target, out, seeds):
-        _run(part, keep_outdated)
+    campaigns = [number for number, part in enumerate(parts) if part.is_campaign]
+    others = [number for number in range(len(parts)) if number not in campaigns]
+    for numbers in (campaigns, others):  # the others look at campaigns
+        if jobs == 1:
+            for number in numbers:
+                run_part(parts[number], work.keep_outdated)
+            continue
+        # a fresh interpreter for each: threads of packages do not survive a fork
+        pool = ProcessPoolExecutor(min(jobs, len(numbers)), multiprocessing.get_context("spawn"))
+        try:
+            for done in as_completed([pool.submit(_run_number, work, number) for number in numbers]):
+                done.result()
+        finally:  # after Ctrl-C, or an error, nothing more is begun
+            pool.shutdown(cancel_futures=True)
 
 
-def _run(part: Part, keep_outdated: bool) -> None:
+def _run_number(work: _Work, number: int) -> None:
+    with threadpool_limits(1):
+        run_part(work.parts()[number], work.keep_outdated)
+
+
+@lru_cache(maxsize=1)
+def _loaded(scenario: Scenario) -> Target:
+    """The target of `scenario`; its parts come one after another."""
+    return scenario.load()
+
+
+def run_part(part: Part, keep_outdated: bool) -> None:
     """Run `part` unless its result is there, and write that as soon as it is."""
     name = f"{part.identity.label} {part.identity.part} seed {part.identity.seed}"
     if part.file.exists():

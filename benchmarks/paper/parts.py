@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paper import campaigns, freshness_cost, looks
-from benchmarks.paper.results import Identity, code_digest
+from benchmarks.paper.results import CAMPAIGN, Identity, code_digest
 from benchmarks.paper.scenarios import STRATEGIES, Scenario
 from benchmarks.versus.rules import Rules
 from policyfuzz.analysis.inconsistent import replace_decisions
@@ -42,6 +42,11 @@ class Part:
     file: Path
     run: Callable[[], Outcome]
 
+    @property
+    def is_campaign(self) -> bool:
+        """True if other parts may look at what it does."""
+        return self.identity.part.startswith(CAMPAIGN)
+
 
 def general_part(out: Path) -> Part:
     """The cost of freshness, which no scenario decides."""
@@ -69,7 +74,7 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
     def campaign(strategy: str, seed: int) -> Part:
         folder = campaigns.folder_of(scenario, out, strategy, seed)
         return part(
-            f"campaign-{strategy}",
+            CAMPAIGN + strategy,
             seed,
             lambda identity: campaigns.run_campaign(scenario, target, strategy, folder, identity),
         )

@@ -20,6 +20,8 @@ from policyfuzz.store.plain_records import to_plain
 
 #: Of the files; a change of their content or meaning makes a new one.
 FORMAT = 1
+#: What the name of a part begins with that is a campaign; its strategy follows.
+CAMPAIGN = "campaign-"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.paper.results import Result
+from benchmarks.paper.results import CAMPAIGN, Result
 from benchmarks.paper.scenarios import PUBLIC, STRATEGIES
 from benchmarks.table import PUBLISHED
-
-_CAMPAIGN = "campaign-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def select(results: Sequence[Result]) -> Selection:
     campaigns = {label: _campaigns(label, results) for label in labels}
     looks: dict[str, dict[str, Result]] = {}
     for one in sorted(results, key=_episodes):  # the largest is the last, and stays
-        if not one.identity.part.startswith(_CAMPAIGN):
+        if not one.identity.part.startswith(CAMPAIGN):
             looks.setdefault(one.identity.label, {})[one.identity.part] = one
     return Selection({label: some for label, some in campaigns.items() if some}, looks, results)
 
@@ -54,9 +52,9 @@ def _campaigns(label: str, results: Sequence[Result]) -> dict[str, list[Result]]
     budgets: dict[str, dict[str, list[Result]]] = {}
     for one in results:
         identity = one.identity
-        if identity.label == label and identity.part.startswith(_CAMPAIGN):
+        if identity.label == label and identity.part.startswith(CAMPAIGN):
             of_budget = budgets.setdefault(identity.budget, {})
-            of_budget.setdefault(identity.part.removeprefix(_CAMPAIGN), []).append(one)
+            of_budget.setdefault(identity.part.removeprefix(CAMPAIGN), []).append(one)
     if not budgets:
         return {}
     best = max(budgets.values(), key=lambda some: (len(some), _episodes(next(iter(some.values()))[0])))

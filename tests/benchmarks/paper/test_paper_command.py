@@ -4,13 +4,17 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from benchmarks.paper import results
+from benchmarks.paper.command import run_part
+from benchmarks.paper.parts import Part
+from benchmarks.paper.results import Identity
 
-EPISODES = 200
+EPISODES = 64
 #: Longer than any start of a campaign takes on a busy machine.
 PATIENCE_SECONDS = 300
 
@@ -62,23 +66,39 @@ def test_results_are_the_same_after_a_kill_and_a_second_start(bench, tmp_path):
     assert (page.parent / "paper-curves.png").exists()
 
 
-@pytest.mark.slow
-def test_a_part_of_other_code_runs_again_unless_it_is_kept(bench, tmp_path):
-    """The general part, which no target is needed for."""
-    few = ("paper", "--target", "acasxu", "--episodes", 20, "-o", tmp_path)
-    assert bench(*few)[0] == 0
-    (path,) = tmp_path.glob("general/general/*.json")
-    facts = json.loads(path.read_text(encoding="utf-8"))
-    facts["identity"]["code"] = "of last year"
-    path.write_text(json.dumps(facts), encoding="utf-8")
-    code, _, err = bench(*few, "--keep-outdated")
-    assert code == 0
-    assert "kept" in err
-    assert results.load(path).identity.code == "of last year"
-    code, _, err = bench(*few)
-    assert code == 0
-    assert "runs again" in err
-    assert results.load(path).identity.code != "of last year"
+@pytest.fixture
+def part(tmp_path):
+    """A part that counts how often it was run, with code that may change."""
+    runs = count(1)
+
+    def make(code):
+        identity = Identity("counted", "acasxu", "small", {}, 0, "", "", code)
+        return Part(
+            identity, tmp_path / "counted-0.json", lambda: ({"runs": runs.append(1) or len(runs)}, {})
+        )
+
+    return make
+
+
+def runs_of(part):
+    return results.load(part.file).found["runs"]
+
+
+def test_a_part_with_a_result_is_not_run_again(part):
+    for _ in range(2):
+        run_part(part("now"), keep_outdated=False)
+    assert runs_of(part("now")) == 1
+
+
+def test_a_part_of_other_code_runs_again_unless_it_is_kept(part, capsys):
+    run_part(part("before"), keep_outdated=False)
+    run_part(part("now"), keep_outdated=True)
+    assert runs_of(part("now")) == 1
+    run_part(part("now"), keep_outdated=False)
+    assert runs_of(part("now")) == 2
+    said = capsys.readouterr().err
+    assert "kept" in said
+    assert "code was 'before', now 'now'" in said
 
 
 def test_a_misspelt_target_is_refused_with_a_suggestion(bench):
