@@ -4,9 +4,10 @@ from pathlib import Path
 
 from benchmarks.paper import looks
 from benchmarks.paper.figures import draw_roc, shrink
-from benchmarks.paper.markdown import NOT_RUN, area, beside, left_out, table
+from benchmarks.paper.markdown import NOT_RUN, area, beside, bullets, left_out, table
 from benchmarks.paper.parts import GENERAL
 from benchmarks.paper.published import DETECTOR_AREAS, FRESHNESS_COSTS, REPAIR
+from benchmarks.paper.repaired import FUZZED_BY
 from benchmarks.paper.scenarios import base_name
 from benchmarks.paper.selection import Selection
 from policyfuzz.analysis.inconsistent import PAPER_CRASH_RATES, SHARES
@@ -161,7 +162,19 @@ def repair_section(selection: Selection, _page: Path) -> str:
         f" {REPAIR.crashes_after} after; mean return on 3,000 normal inputs {REPAIR.return_before} before,"
         f" {REPAIR.return_after} after."
     )
-    return f"{paper}\n\nNot run."
+    parts = [paper]
+    for label in selection.labels:
+        result = selection.look(label, "repair")
+        if result is None:
+            continue
+        found, episodes = result.found, result.identity.size["episodes"]
+        text = f"`{label}`: {found['before']:,} crashes in {episodes:,} episodes of `{FUZZED_BY}` before, "
+        if "refused" in found:
+            parts.append(f"{text}and nothing was changed: {found['refused']}.")
+            continue
+        holds = "passes every test" if found["holds"] else "does not pass every test"
+        parts += [f"{text}{found['after']:,} after. The new policy {holds}:", bullets(found["tests"])]
+    return "\n\n".join(parts if len(parts) > 1 else [paper, "Not run."])
 
 
 def inconsistent_section(selection: Selection, _page: Path) -> str:

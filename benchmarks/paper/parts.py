@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.paper import campaigns, freshness_cost, looks
+from benchmarks.paper import campaigns, freshness_cost, looks, repaired
 from benchmarks.paper.results import CAMPAIGN, Identity, code_digest
 from benchmarks.paper.scenarios import STRATEGIES, Scenario
 from benchmarks.versus.rules import Rules
@@ -26,6 +26,7 @@ _CODE = {
     "coverage": looks.CODE,
     "activations": looks.CODE,
     "detector": looks.CODE,
+    "repair": repaired.CODE,
 }
 
 
@@ -84,6 +85,8 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
     yield part("inconsistent", 0, lambda _identity: _inconsistent(scenario, target))
     for name, look in _LOOKS.items():
         yield part(name, 0, partial(_look, look, scenario, target, out))
+    if scenario.name == repaired.REPAIRED and repaired.can_repair():
+        yield part("repair", 0, partial(repaired.repair, scenario, target, out))
 
 
 #: What is looked at in finished campaigns, by the name of the part.
