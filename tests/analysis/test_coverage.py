@@ -60,7 +60,7 @@ def test_twice_the_planted_regions_are_twice_the_behaviours_and_cells():
 def test_twice_the_planted_regions_have_twice_the_area():
     rng = np.random.default_rng(0)
     one = rng.normal(0, 1, (4000, 2))
-    two = np.concatenate([one[:2000], one[2000:] + [50.0, 0.0]])
+    two = np.concatenate([one[:2000], one[2000:] + np.array([50.0, 0.0])])
     # mixtures are fitted from random centres
     assert area_of(ellipses_of(two, 0)) == pytest.approx(2 * area_of(ellipses_of(one, 0)), rel=0.25)
 

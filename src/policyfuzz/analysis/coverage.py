@@ -26,7 +26,7 @@ _UNIT_EPISODES, _FEWEST_EPISODES = 1000, 20
 #: Points of a curve.
 _POINTS = 20
 #: Standard deviations that an ellipse reaches, and points in it by which its area is measured.
-_REACH, _DISC = 2.0, 1000
+_REACH, _DISC = 2.0, 400
 #: States and crashes of a campaign that a picture shows, and digits that it needs of them.
 _SHOWN_STATES, _SHOWN_CRASHES, _DIGITS = 1500, 300, 4
 

@@ -172,12 +172,12 @@ def _means(table: NDArray[Any], spans: Iterable[slice]) -> NDArray[np.float64]:
 
 def _cases_of(findings: Sequence[Finding]) -> _Cases:
     """Each of its lineage; a finding of which none is known is a lineage by itself."""
-    unknown = 1 + max((one.root for one in findings if one.root is not None), default=0)
-    roots = [unknown + place if one.root is None else one.root for place, one in enumerate(findings)]
+    names = [f"finding {one.id}" if one.root is None else f"root {one.root}" for one in findings]
+    lineages = {name: place for place, name in enumerate(dict.fromkeys(names))}
     return _Cases(
         np.array([one.input for one in findings], np.float64),
         np.array([one.case_seed for one in findings], np.uint64),
-        np.array(roots, np.int64),
+        np.array([lineages[name] for name in names], np.int64),
         np.array([one.crash_step for one in findings], np.int64),
     )
 

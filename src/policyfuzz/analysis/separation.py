@@ -14,6 +14,8 @@ from scipy.spatial.distance import cdist
 #: Neighbours of each class whose mean distance counts.
 _NEIGHBOURS = 5
 _FOLDS = 5
+#: Splits into folds over which scores are averaged.
+SPLITS = 10
 #: Draws of lineages for an interval, and shuffles for chance.
 _DRAWS, _SHUFFLES = 500, 20
 #: A coordinate that varies by less than this share of its size is constant but for rounding.
@@ -57,26 +59,33 @@ def distances_of(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def judge(
-    distances: NDArray[np.float64], is_positive: NDArray[np.bool_], lineages: NDArray[np.int64], seed: int
+    distances: NDArray[np.float64],
+    is_positive: NDArray[np.bool_],
+    lineages: NDArray[np.int64],
+    seed: int,
+    splits: int = SPLITS,
 ) -> Scores | None:
     """Score n points of `lineages` (n,) by cross-validation; None with less than two lineages on a side.
 
     `distances` (n, n) are those of `distances_of`. A score is the mean distance to the nearest points known
-    to be negative, minus that to positive ones.
+    to be negative, minus that to positive ones, and the mean over several `splits` into folds: with few
+    lineages a single one is luck.
     """
-    folds = _folds(is_positive, lineages, np.random.default_rng(seed))
-    if folds is None:
-        return None
-    values = np.empty(len(distances))
-    for fold in range(int(folds.max()) + 1):
-        judged, known = folds == fold, folds != fold
-        if len(np.unique(is_positive[known])) < 2:  # all lineages with one of the classes are in this fold
+    rng, total = np.random.default_rng(seed), np.zeros(len(distances))
+    for _ in range(splits):
+        folds = _folds(is_positive, lineages, rng)
+        if folds is None:
             return None
-        far_from = [
-            _mean_distance(distances[np.ix_(judged, known & (is_positive == side))]) for side in (False, True)
-        ]
-        values[judged] = far_from[0] - far_from[1]
-    return Scores(values, is_positive, lineages)
+        for fold in range(int(folds.max()) + 1):
+            judged, known = folds == fold, folds != fold
+            if len(np.unique(is_positive[known])) < 2:  # all lineages with one of the classes are in it
+                return None
+            far_from = [
+                _mean_distance(distances[np.ix_(judged, known & (is_positive == side))])
+                for side in (False, True)
+            ]
+            total[judged] += far_from[0] - far_from[1]
+    return Scores(total / splits, is_positive, lineages)
 
 
 def chance(
@@ -84,7 +93,7 @@ def chance(
 ) -> float:
     """Mean area that `judge` gives for shuffled classes, arguments as there: what is not real is left."""
     rng = np.random.default_rng(seed)
-    shuffled = (judge(distances, rng.permutation(is_positive), lineages, seed) for _ in range(_SHUFFLES))
+    shuffled = (judge(distances, rng.permutation(is_positive), lineages, seed, 1) for _ in range(_SHUFFLES))
     areas = [scores.area() for scores in shuffled if scores is not None]
     return float(np.mean(areas)) if areas else math.nan
 

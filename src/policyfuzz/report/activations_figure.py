@@ -17,7 +17,7 @@ from policyfuzz.store.activations_file import CLASSES, CRASH, MUTATED, NEAR_MISS
 #: Inches, and dots per inch.
 _WIDTH, _HEIGHT, _DOTS_PER_INCH = 10.0, 5.6, 110
 #: Modes that are drawn apart, the worst first, and characters of what is said of them.
-_MOST_MODES, _WORDS = len(SERIES), 72
+_MOST_MODES, _WORDS = len(SERIES), 62
 _MARKS = {
     NORMAL: marks.NORMAL,
     MUTATED: marks.MUTATED,
@@ -55,7 +55,9 @@ def activations_figure(found: ActivationMap) -> Figure:
         axes.tick_params(labelsize="x-small")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=2, fontsize="small", frameon=False)
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=2 - place, fontsize="small", frameon=False
+        )
     return figure
 
 

@@ -68,7 +68,7 @@ def coverage_figure(coverage: Coverage) -> Figure:
         if place == 0:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     handles, names = below.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=4, fontsize="small", frameon=False)
+    figure.legend(handles, names, loc="outside lower center", ncols=5, fontsize="small", frameon=False)
     return figure
 
 
@@ -150,12 +150,12 @@ def _limits(coverage: Coverage) -> list[tuple[float, float]]:
 
 
 def _title(coverage: Coverage) -> str:
-    what = "every episode" if coverage.is_every_episode else "what campaign files know"
+    what = "all" if coverage.is_every_episode else "what campaign files know"
     lines = [
         f"{_short(coverage.target)}: {what} of the first {coverage.episodes:,} episodes",
         "dots: states; ellipses: two standard deviations of a mixture; crosses: crashes",
     ]
-    words = [f"direction {place}: {_short(one, 60)}" for place, one in enumerate(coverage.axes, 1) if one]
+    words = [f"direction {place}: {_short(one, 75)}" for place, one in enumerate(coverage.axes, 1) if one]
     return "\n".join([*lines, *filter(None, ["; ".join(words)])])
 
 
