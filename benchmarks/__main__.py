@@ -41,6 +41,7 @@ MODULES = {
     "witness": "benchmarks.witness",
     "modes": "benchmarks.modes.command",
     "boundary": "benchmarks.boundary",
+    "monitor": "benchmarks.monitor",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -58,6 +59,7 @@ BENCHMARKS = SPEED | {
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
     "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
+    "monitor": "do runtime monitors warn of held-out and random crashes, and what do they cost (an hour)",
 }
 
 EPILOG = """\

@@ -18,7 +18,7 @@ METHODS = (MEAN_SHIFT, LOGISTIC, BOOSTING, DENSITY)
 _FRAMES = 4000
 #: Coordinates in which clusters and the density live, at most, and frames that clusters are made of.
 _AXES, _CLUSTERED = 12, 700
-#: Of Mean-Shift: the share of the points that a bandwidth reaches, and clusters at most, the largest ones.
+#: Of Mean-Shift: the share of the points that a bandwidth reaches, and points that climb to the centres.
 _REACH, _MOST_CLUSTERS = 0.05, 200
 #: Of boosting; more or deeper trees cost time at every step of the policy.
 _TREES, _DEPTH, _RATE = 80, 3, 0.15
@@ -162,11 +162,8 @@ def _mean_shift(
     bandwidth = float(cluster.estimate_bandwidth(some, quantile=_REACH)) if len(some) > 1 else 0.0
     if not bandwidth > 0:
         return some[:1]
-    found = cluster.MeanShift(bandwidth=bandwidth, bin_seeding=True, cluster_all=False, max_iter=100)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # bins finer than the points: it takes the points instead
-        centres = found.fit(some).cluster_centers_
-    return np.ascontiguousarray(centres[:_MOST_CLUSTERS], np.float64)
+    found = cluster.MeanShift(bandwidth=bandwidth, seeds=some[:_MOST_CLUSTERS], max_iter=100)
+    return np.ascontiguousarray(found.fit(some).cluster_centers_, np.float64)
 
 
 def _principal_axes(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -122,13 +122,22 @@ class Material:
         return Examples(crashes, near, nominal, window)
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A monitor, what it and all others are worth, and the detectors of all others."""
+
+    monitor: Monitor
+    record: MonitorRecord
+    detectors: dict[Candidate, Detector]
+
+
 def fit_monitor_to(
     target: Target,
     campaigns: Sequence[CampaignReader],
     run: Run,
     settings: MonitorSettings,
     tell: Tell = lambda _what: None,
-) -> tuple[Monitor, MonitorRecord]:
+) -> Fitted:
     """A monitor fitted to a part of the lines of descent in `campaigns`, and what it shows on the others."""
     rng = np.random.default_rng([settings.seed, 1])
     material = _gathered(target, campaigns, run, settings, _FIT_SEEDS + settings.seed, rng, tell)
@@ -164,7 +173,7 @@ def fit_monitor_to(
     record = replace(record, fitted_lineages=len(monitor.lineages))
     if lineages < LEAST_LINEAGES:
         record = _without_auc(record, lineages, campaigns)
-    return monitor, _with_promise(record, threshold)
+    return Fitted(monitor, _with_promise(record, threshold), detectors)
 
 
 def evaluate_monitor_on(

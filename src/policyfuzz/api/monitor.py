@@ -73,8 +73,8 @@ def fit_monitor(
     settings = MonitorSettings(method, input, lead, window, false_alarms, episodes, draws, seed)
     choice = choose_executor(None, workers)
     target, campaigns = subject_of(_listed(results), trust, choice)
-    monitor, record = fit_monitor_to(target, campaigns, choice.make_runner(target), settings)
-    return FittedMonitor(record, monitor)
+    fitted = fit_monitor_to(target, campaigns, choice.make_runner(target), settings)
+    return FittedMonitor(fitted.record, fitted.monitor)
 
 
 def evaluate_monitor(

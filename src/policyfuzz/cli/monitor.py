@@ -100,9 +100,9 @@ def fit(
         target, campaigns = subject_of(folders, trust, executor)
         steps.say(f"running {target.name}")
         run = executor.make_runner(target)
-        monitor, record = fit_monitor_to(target, campaigns, run, settings, steps.count)
-        save_fitted(monitor, record, out)
-    return _shown(record, picture, is_json)
+        fitted = fit_monitor_to(target, campaigns, run, settings, steps.count)
+        save_fitted(fitted.monitor, fitted.record, out)
+    return _shown(fitted.record, picture, is_json)
 
 
 @command.command("test")

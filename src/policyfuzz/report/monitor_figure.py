@@ -93,15 +93,17 @@ def _draw_warned(axes: Axes, record: MonitorRecord) -> None:
         if count.of:
             axes.barh(place, count.rate, color=colour, alpha=0.85 if one.input == "activations" else 0.45)
             axes.plot([count.low, count.high], [place, place], color="black", linewidth=1)
-        rate = one.false_alarms
-        said = f"{rate.rate:.1%} false alarms" if rate.of else ""
-        axes.text(0.01, place, said, va="center", fontsize="x-small", color="black")
-    axes.set_yticks(places, [f"{one.method}, {one.input}" for one in rows], fontsize="x-small")
+    labels = [
+        f"{one.method}, {one.input}"
+        + (f"\n{one.false_alarms.rate:.2%} false alarms" if one.false_alarms.of else "")
+        for one in rows
+    ]
+    axes.set_yticks(places, labels, fontsize="x-small")
     axes.set(xlim=(0, 1), xlabel="share warned, with 95 % interval")
     crashes = record.chosen.random.in_time.of
     axes.set_title(
-        f"{crashes:,} crashes of random sampling warned of {record.lead} or more steps ahead;\n"
-        f"false alarms per nominal episode, {record.wanted_rate:.3g} wanted",
+        f"{crashes:,} crashes of random sampling, warned of {record.lead} or more steps ahead;\n"
+        f"left: realised false alarms per nominal episode, {record.wanted_rate:.2%} wanted at most",
         fontsize="small",
     )
 

@@ -25,12 +25,12 @@ def _auc_lines(record: MonitorRecord) -> list[str]:
         return [f"no AUC: {record.why_no_auc}"]
     lines = [
         f"AUC of episodes, {record.lead} steps before the crash (95 % interval by lines of descent)",
-        f"{'':<28}{'near-misses':<22}{'nominal':<22}{'frames, near-misses':<20}",
+        f"{'':<28}{'near-misses':<24}{'nominal':<24}{'frames, near-misses':<20}",
     ]
     for one in record.methods:
         at = next(auc for auc in one.leads if auc.lead == record.lead)
         cells = _auc(at.near_miss), _auc(at.nominal), _auc(one.frames)
-        lines.append(f"{_name(one.method, one.input):<28}{cells[0]:<22}{cells[1]:<22}{cells[2]:<20}".rstrip())
+        lines.append(f"{_name(one.method, one.input):<28}{cells[0]:<24}{cells[1]:<24}{cells[2]:<20}".rstrip())
     best = record.chosen
     others = ", ".join(f"{auc.near_miss.value:.3f} at {auc.lead}" for auc in best.leads)
     return [*lines, f"stored, near-misses, by steps before the crash: {others}"]
@@ -41,7 +41,7 @@ def _alarm_lines(record: MonitorRecord) -> list[str]:
     lines = [
         f"alarms at a threshold for {record.wanted_rate:.3g} false ones per nominal episode; warned:"
         f" {record.lead} steps ahead or more; {draws:,} crashes of random sampling",
-        f"{'':<28}{'false, nominal':<22}{'near-misses':<14}{'warned, findings':<20}{'warned, random':<20}",
+        f"{'':<28}{'false, nominal':<24}{'near-misses':<14}{'warned, findings':<20}{'warned, random':<20}",
     ]
     for one in record.methods:
         cells = (
@@ -51,7 +51,7 @@ def _alarm_lines(record: MonitorRecord) -> list[str]:
             _count(one.random.in_time),
         )
         name = _name(one.method, one.input)
-        lines.append(f"{name:<28}{cells[0]:<22}{cells[1]:<14}{cells[2]:<20}{cells[3]:<20}".rstrip())
+        lines.append(f"{name:<28}{cells[0]:<24}{cells[1]:<14}{cells[2]:<20}{cells[3]:<20}".rstrip())
     return lines
 
 
