@@ -21,7 +21,7 @@ MARKS: Mapping[str, Mark] = dict(zip(STRATEGIES, (*SERIES[: len(STRATEGIES) - 1]
 #: What is counted, by the name of its curve.
 _COUNTS = {"crashes": "confirmed crashes", "lineages": "lineages of crashes"}
 #: Inches of one panel, dots per inch of the file, and colours of a picture that is made small.
-_WIDTH, _HEIGHT, _DOTS_PER_INCH, _COLOURS = 4.6, 2.5, 100, 64
+_WIDTH, _HEIGHT, _DOTS_PER_INCH, _COLOURS = 4.6, 2.5, 100, 256
 #: Inches of one panel of ROC curves, and how many stand in a row.
 _SQUARE, _COLUMNS = 3.1, 3
 
@@ -91,7 +91,10 @@ def _detectors(record: MonitorRecord, wanted: tuple[str, str]) -> dict[str, Meth
 def shrink(path: Path) -> None:
     """Write the PNG file `path` again with few colours, as lines and dots need no more."""
     with Image.open(path) as drawn:
-        small = drawn.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+        # other methods move the colours of thin lines
+        small = drawn.convert("RGB").quantize(
+            _COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
     with whole_file(path) as unfinished:
         small.save(unfinished, format="PNG", optimize=True)
 

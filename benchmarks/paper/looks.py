@@ -25,9 +25,9 @@ CODE = ("analysis", "monitors", *campaigns.CODE)
 #: Campaigns whose coverage is compared; random sampling is drawn beside them anyway.
 COVERED = ("mdpfuzz-published", "reward-published", "mdpfuzz", "default")
 #: Episodes of each campaign whose states are compared, at most: all of them, and not only those it kept.
-_COVERED_EPISODES = 20_000
+_COVERED_EPISODES = 5_000
 #: Random episodes that a detector is tested on, and as a multiple of those of a campaign.
-_FEWEST_DRAWS, _MOST_DRAWS, _DRAWS_FACTOR = 100, 40_000, 2
+_FEWEST_DRAWS, _MOST_DRAWS, _DRAWS_FACTOR = 100, 20_000, 2
 
 #: What was found, and what it cost: plain data both.
 Outcome = tuple[dict[str, Any], dict[str, Any]]
