@@ -1,5 +1,6 @@
 """Points of many dimensions in the plane: by t-SNE, UMAP, or principal directions."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -74,7 +75,9 @@ def _umap(points: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
 
 def _load(module: str, extra: str) -> Any:
     try:
-        return extras.load(module, extra)
+        with warnings.catch_warnings():  # UMAP warns that a part of it that nobody asked for is missing
+            warnings.simplefilter("ignore", ImportWarning)
+            return extras.load(module, extra)
     except MissingExtra as error:
         hint = f"{error.hint}; or use the method pca, which needs nothing"
         raise MissingExtra(module.partition(".")[0], hint) from error
