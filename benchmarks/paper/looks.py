@@ -67,7 +67,7 @@ def detector(scenario: Scenario, target: Target, out: Path) -> Outcome:
     settings = MonitorSettings(episodes=scenario.size.looked_at, draws=draws)
     with _opened(scenario, out, subject) as readers:
         try:
-            _, record = fit_monitor_to(target, readers, Runner(target), settings)
+            record = fit_monitor_to(target, readers, Runner(target), settings).record
         except MissingExtra:
             raise
         except PolicyFuzzError as error:
