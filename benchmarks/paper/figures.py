@@ -51,7 +51,7 @@ def draw_roc(records: Mapping[str, MonitorRecord], wanted: tuple[str, str], path
     """Draw ROC curves of the detector `wanted` (method and input) and of the chosen one, by label."""
     columns = min(_COLUMNS, len(records))
     rows = -(-len(records) // columns)
-    figure = Figure(figsize=(_SQUARE * columns, _SQUARE * rows + 0.9), layout="constrained")
+    figure = Figure(figsize=(_SQUARE * columns, _SQUARE * rows + 1.1), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.ravel()[len(records) :]:
         axes.remove()
@@ -78,7 +78,10 @@ def draw_roc(records: Mapping[str, MonitorRecord], wanted: tuple[str, str], path
         for axes in figure.axes
         for line, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(known.values(), known, loc="outside upper center", ncols=2, frameon=False, fontsize="small")
+    beside = min(columns, 2)
+    figure.legend(
+        known.values(), known, loc="outside upper center", ncols=beside, frameon=False, fontsize="small"
+    )
     _save(figure, path)
 
 
