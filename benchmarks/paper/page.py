@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.paper import campaign_sections, look_sections
 from benchmarks.paper.markdown import NOT_RUN, bullets, table
-from benchmarks.paper.parts import code_of
+from benchmarks.paper.parts import GENERAL, code_of
 from benchmarks.paper.results import Result
 from benchmarks.paper.scenarios import PUBLIC, base_name
 from benchmarks.paper.selection import Selection, select
@@ -110,7 +110,8 @@ def _circumstances(selection: Selection) -> Iterator[str]:
         ]
         seconds = sum(one.costs["cpu_seconds"] for one in some)
         resumed = sum(bool(one.costs.get("is_resumed")) for one in some)
-        text = f"{label}, {budget}: {len(some)} parts in {seconds:,.0f} s of CPU time"
+        name = "cost of freshness" if label == GENERAL else f"{label}, {budget}"
+        text = f"{name}: {len(some)} {'part' if len(some) == 1 else 'parts'} in {seconds:,.0f} s of CPU time"
         yield text + (f", without what {resumed} of them took before they were killed" if resumed else "")
 
 
