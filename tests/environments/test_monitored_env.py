@@ -1,5 +1,7 @@
 """MonitoredEnv: scores and alarms in `info`, and nothing else changed."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ def first_number(given=OBSERVATIONS, threshold=2.5, width=2):
 class Counting(gymnasium.Env):
     """Observes the number of steps, up and down again."""
 
-    observation_space = gymnasium.spaces.Box(-10.0, 10.0, (2,))
+    observation_space: gymnasium.Space[Any] = gymnasium.spaces.Box(-10.0, 10.0, (2,))
     action_space = gymnasium.spaces.Discrete(2)
 
     def reset(self, *, seed=None, options=None):
@@ -98,7 +100,7 @@ def test_activations_without_a_policy_are_refused():
 
 
 class Parts(Counting):
-    observation_space = gymnasium.spaces.Dict(
+    observation_space: gymnasium.Space[Any] = gymnasium.spaces.Dict(
         {"a": gymnasium.spaces.Box(-10.0, 10.0, (1,)), "b": gymnasium.spaces.Discrete(3)}
     )
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,11 @@ def _facts(**changes):
     return np.frombuffer(json.dumps(values | changes).encode(), np.uint8)
 
 
-GOOD = {"lineages": np.empty(0, np.uint64), "detector_weights": np.ones(2), "detector_bias": np.ones(1)}
+GOOD: dict[str, Any] = {
+    "lineages": np.empty(0, np.uint64),
+    "detector_weights": np.ones(2),
+    "detector_bias": np.ones(1),
+}
 
 
 @pytest.mark.parametrize(

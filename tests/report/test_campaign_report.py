@@ -21,7 +21,10 @@ from policyfuzz.report.campaign_report.page import html_report
 from policyfuzz.report.campaign_report.view import Film, read_view
 from policyfuzz.report.campaign_report.write import MOST_BYTES, write_report
 from policyfuzz.report.figures import drawing
+from policyfuzz.store.activations_file import write_activations
+from policyfuzz.store.coverage_file import write_coverage
 from policyfuzz.store.writer import CampaignWriter as Writer
+from tests.store.test_results_beside import COVERAGE, MAP, covered
 
 sys.path.insert(0, str(Path(__file__).parent))
 from reported_campaigns import HOSTILE, add_modes, write_campaign
@@ -298,3 +301,34 @@ def test_modes_that_no_file_should_hold_do_no_harm(tmp_path):
     boundary = replace(known, passing=(1.0,), crashing=(float("nan"),))
     triage = replace(view.triage, findings={"1": replace(view.triage.of(1), boundary=boundary)})
     assert "Both sides" not in html_report([replace(view, triage=triage)], COMMAND)
+
+
+def with_results_beside(folder: Path, text: str) -> Path:
+    """The campaign in `folder` with coverage and activations beside it; `text` is part of their names."""
+    with_instance = CampaignReader(folder).about["instance"]
+    one = replace(covered(f"a{text}", f"a{text}"), instance=with_instance)
+    write_coverage(folder, replace(COVERAGE, target=text, campaigns=(one,)))
+    write_activations(folder, replace(MAP, instance=with_instance, why_none=text))
+    return folder
+
+
+def test_results_beside_a_campaign_are_shown_and_obeyed_by_nobody(tmp_path, quick_drawings):
+    folder = with_results_beside(write_campaign(tmp_path / "c"), HOSTILE)
+    page = Elements(page_of(folder))
+    assert "reference behaviours" in page.text
+    assert "told apart" in page.text
+    assert not [one for one in page.found if one[0] == "script" or "onerror" in one[1]]
+
+
+def test_a_damaged_result_beside_a_campaign_is_named_and_the_rest_shown(tmp_path, quick_drawings):
+    folder = write_campaign(tmp_path / "c")
+    (folder / "coverage.json").write_text("{")
+    text = Elements(page_of(folder)).text
+    assert "coverage.json" in text
+    assert "Where the time went" in text
+
+
+def test_results_of_another_campaign_are_not_shown(tmp_path, quick_drawings):
+    folder = write_campaign(tmp_path / "c")
+    write_coverage(folder, COVERAGE)
+    assert "reference behaviours" not in Elements(page_of(folder)).text

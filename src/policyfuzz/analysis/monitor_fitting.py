@@ -17,9 +17,9 @@ METHODS = (MEAN_SHIFT, LOGISTIC, BOOSTING, DENSITY)
 #: Frames of each kind (before crashes, of near-misses, of nominal episodes) that are fitted to, at most.
 _FRAMES = 4000
 #: Coordinates in which clusters and the density live, at most, and frames that clusters are made of.
-_AXES, _CLUSTERED = 12, 700
+_AXES, _CLUSTERED = 12, 600
 #: Of Mean-Shift: the share of the points that a bandwidth reaches, and points that climb to the centres.
-_REACH, _MOST_CLUSTERS = 0.05, 200
+_REACH, _MOST_CLUSTERS = 0.05, 100
 #: Of boosting; more or deeper trees cost time at every step of the policy.
 _TREES, _DEPTH, _RATE = 80, 3, 0.15
 #: Sequences that the density learns at a time.
@@ -162,7 +162,7 @@ def _mean_shift(
     bandwidth = float(cluster.estimate_bandwidth(some, quantile=_REACH)) if len(some) > 1 else 0.0
     if not bandwidth > 0:
         return some[:1]
-    found = cluster.MeanShift(bandwidth=bandwidth, seeds=some[:_MOST_CLUSTERS], max_iter=100)
+    found = cluster.MeanShift(bandwidth=bandwidth, seeds=some[:_MOST_CLUSTERS], max_iter=50)
     return np.ascontiguousarray(found.fit(some).cluster_centers_, np.float64)
 
 

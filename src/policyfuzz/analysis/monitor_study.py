@@ -302,29 +302,31 @@ def _selection(
         return {}
     parts = _inner_parts(training, rng)
     sets = (training.crashes, training.near_misses, training.nominal)
-    found = {}
-    for method, given in candidates:
-        tell(f"choosing inside the training part: {method} on {given}")
-        wins = []
-        for number in range(_INNER_PARTS):
-            tried = [np.isin(one.lineages, parts[number]) for one in sets]
-            others = [one[~mask] for one, mask in zip(sets, tried, strict=True)]
-            crashes, near, nominal = (one[mask] for one, mask in zip(sets, tried, strict=True))
-            passing = near if len(near) else nominal
-            if not len(crashes) or not len(passing) or not len(others[0]):
-                continue
-            examples = Examples(others[0], others[1], others[2], training.window)
+    wins: dict[Candidate, list[float]] = {one: [] for one in candidates}
+    for number, part in enumerate(parts, 1):
+        tried = [np.isin(one.lineages, part) for one in sets]
+        others = [one[~mask] for one, mask in zip(sets, tried, strict=True)]
+        crashes, near, nominal = (one[mask] for one, mask in zip(sets, tried, strict=True))
+        passing = near if len(near) else nominal
+        if not len(crashes) or not len(passing) or not len(others[0]):
+            continue
+        examples = Examples(others[0], others[1], others[2], training.window)
+        for method, given in candidates:
+            tell(f"choosing inside the training part, {number} of {len(parts)}: {method} on {given}")
             detector = fit_detector(method, given, examples, rng)
-            scores = [
+            high, low = (
                 episode_scores(frame_scores(detector, given, one), one, lead) for one in (crashes, passing)
-            ]
+            )
             for name in np.unique(crashes.lineages):
                 line = crashes.lineages == name
-                wins.append(lineage_auc(scores[0][line], crashes.lineages[line], scores[1], rng).value)
-        if wins:
-            mean, error = float(np.mean(wins)), float(np.std(wins) / np.sqrt(len(wins)))
-            found[method, given] = Auc(mean, mean - error, mean + error)
-    return found
+                wins[method, given].append(lineage_auc(high[line], crashes.lineages[line], low, rng).value)
+    return {one: _mean_of(values) for one, values in wins.items() if values}
+
+
+def _mean_of(values: Sequence[float]) -> Auc:
+    """The mean over lines of descent, and one standard error to both sides."""
+    mean, error = float(np.mean(values)), float(np.std(values) / np.sqrt(len(values)))
+    return Auc(mean, mean - error, mean + error)
 
 
 def _inner_parts(training: Examples, rng: np.random.Generator) -> list[NDArray[np.uint64]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from policyfuzz.analysis.monitor_study import MonitorSettings, evaluate_monitor_on, fit_monitor_to
-from policyfuzz.api.results import Result, Shown
+from policyfuzz.api.results import Result
+from policyfuzz.api.shown import Shown
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Target
 from policyfuzz.core.whole_file import make_folder_of, whole_file

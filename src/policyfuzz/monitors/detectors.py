@@ -55,7 +55,7 @@ class Linear:
         return len(self.weights)
 
     def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(_linear(rows, self.weights, self.bias[0]))
+        return np.asarray(_linear(rows, self.weights, self.bias))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +234,12 @@ def _expect(holds: bool, what: str) -> None:
 
 
 @kernel
-def _linear(rows: NDArray[np.float64], weights: NDArray[np.float64], bias: float) -> NDArray[np.float64]:
+def _linear(
+    rows: NDArray[np.float64], weights: NDArray[np.float64], bias: NDArray[np.float64]
+) -> NDArray[np.float64]:
     scores = np.empty(rows.shape[0])
     for row in range(rows.shape[0]):
-        total = bias
+        total = bias[0]
         for place in range(rows.shape[1]):
             total += weights[place] * rows[row, place]
         scores[row] = total

@@ -80,6 +80,7 @@ class Monitor:
         way from the `previous` observation; without it the score is -inf: there is nothing to judge yet.
         """
         rows, is_one = self._rows(given)
+        before = rows
         if self.detector.needs_previous:
             if previous is None:
                 scores = np.full(len(rows), -math.inf)
@@ -89,8 +90,6 @@ class Monitor:
                 raise UsageError(
                     f"{len(before)} previous rows for {len(rows)} rows", "give the row before of each"
                 )
-        else:
-            before = rows
         scores = self.detector.scores(rows, before)
         return float(scores[0]) if is_one else scores
 
@@ -137,7 +136,10 @@ class Monitor:
 
     def _rows(self, given: Any) -> tuple[NDArray[np.float64], bool]:
         """(n, width) rows, and whether it was a single one."""
-        array, width = np.ascontiguousarray(given, np.float64), self.detector.width
+        width = self.detector.width
+        array = np.ascontiguousarray(given, np.float64)
+        if array.shape == (width,):  # first, since it is what happens at every step of a policy
+            return array[None], True
         if array.ndim == 2 and array.shape[1] == width:
             return array, False
         if array.size == width:

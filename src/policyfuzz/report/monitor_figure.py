@@ -99,8 +99,11 @@ def _draw_warned(axes: Axes, record: MonitorRecord) -> None:
         for one in rows
     ]
     axes.set_yticks(places, labels, fontsize="x-small")
-    axes.set(xlim=(0, 1), xlabel="share warned, with 95 % interval")
+    axes.set(xlim=(0, 1), xlabel="share warned, with 95 % interval", ylim=(-0.6, len(rows) - 0.4))
     crashes = record.chosen.random.in_time.of
+    if not crashes:
+        said = f"no crash in {record.draws:,} random episodes"
+        axes.text(0.5, (len(rows) - 1) / 2, said, ha="center", va="center", fontsize="small")
     axes.set_title(
         f"{crashes:,} crashes of random sampling, warned of {record.lead} or more steps ahead;\n"
         f"left: realised false alarms per nominal episode, {record.wanted_rate:.2%} wanted at most",
