@@ -66,7 +66,7 @@ def _introduction(selection: Selection) -> str:
             "# The paper's results beside ours",
             "Every table and figure of the paper that PolicyFuzz implements (Pang, Yuan and Wang: MDPFuzz,"
             " ISSTA 2022), run again by `python -m benchmarks paper`, which also writes this page from its"
-            " result files ([benchmarks.md](benchmarks.md#python-m-benchmarks-paper)). Where the paper's"
+            " result files ([benchmarks.md](benchmarks.md#python--m-benchmarks-paper)). Where the paper's"
             " method is meant, it is run as the authors' code has it: `mdpfuzz-published` with freshness and"
             " `reward-published` without. `mdpfuzz` (the pseudocode with sound numbers), the default strategy"
             " of PolicyFuzz and plain random sampling stand beside them"
