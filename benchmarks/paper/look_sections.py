@@ -82,10 +82,10 @@ def activations_section(selection: Selection, page: Path) -> str:
         shrink(picture)
         pictures.append(f"![Inside the policy of {label}]({picture.name})")
         lineages = max(one.lineages for one in found.separations if one.positive == CRASH)
-        crashes = f"{found.count(CRASH)} of {lineages} lineages"
+        crashes = f"{found.count(CRASH)}, {lineages}"
         cells = [_separated(found, *pair) for pair in _PAIRS]
         rows.append([f"`{label}`", f"`{result.found['campaign']}`", crashes, *cells])
-    heads = ["", "campaign", "crashes", *(f"{one} / {other}" for one, other in _PAIRS)]
+    heads = ["", "campaign", "crashes, their lineages", *(f"{one} / {other}" for one, other in _PAIRS)]
     return "\n\n".join([*parts, table(heads, rows) + left_out(known), *pictures])
 
 
@@ -115,7 +115,7 @@ def detector_section(selection: Selection, page: Path) -> str:
             continue
         records[label] = record
         rows.append([*row, *_detected(record)])
-    heads = ["", "paper", "crashes of", "held-out crashes of lineages", "the paper's detector: frames"]
+    heads = ["", "paper", "crashes of", "held-out crashes, their lineages", "the paper's detector: frames"]
     heads += ["episodes, nominal", "episodes, near-misses", "best of ours", "episodes, nominal"]
     heads += ["episodes, near-misses", "random crashes warned of", "false alarms"]
     picture = beside(page, "roc")
@@ -137,7 +137,7 @@ def detector_section(selection: Selection, page: Path) -> str:
 
 def _detected(record: MonitorRecord) -> list[str]:
     """What the paper's detector and the chosen one are worth."""
-    cells = [f"{record.crashes} of {record.lineages}"]
+    cells = [f"{record.crashes}, {record.lineages}"]
     paper = [one for one in record.methods if (one.method, one.input) == PAPER_DETECTOR]
     cells += (
         [area(paper[0].frames.value), *_areas(paper[0], record.lead)] if paper else ["no activations", "", ""]

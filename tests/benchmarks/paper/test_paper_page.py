@@ -133,7 +133,7 @@ def test_seeds_of_a_strategy_are_shown_together(page):
 def test_page_has_the_areas_of_both_detectors_and_their_curves(page, tmp_path):
     text = page(look("detector", {"campaign": "default", "record": to_plain(RECORD)}))
     row = next(line for line in text.splitlines() if line.startswith("| `acasxu-public` | 0.95 |"))
-    assert "| 50 of 12 | 0.880 | 0.930 (0.900 to 0.950) | 0.710 (0.600 to 0.800) | density on observ" in row
+    assert "| 50, 12 | 0.880 | 0.930 (0.900 to 0.950) | 0.710 (0.600 to 0.800) | density on observ" in row
     assert "7 of 8 | 3 of 1,000" in row
     assert (tmp_path / "paper-roc.png").exists()
 
