@@ -37,7 +37,7 @@ def run_campaign(
     scenario: Scenario, target: Target, strategy: str, folder: Path, identity: Identity
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run the campaign in `folder`, or what is left of it; what it found, and what it cost."""
-    is_resumed = _is_begun(folder, identity)
+    is_resumed = is_begun(folder, identity)
     cpu_started = time.process_time()
     launched = launch(
         target,
@@ -67,8 +67,8 @@ def options(scenario: Scenario, target: Target, strategy: str, seed: int) -> Cam
     return CampaignOptions(strategy=name, seed=seed, samples=samples)
 
 
-def _is_begun(folder: Path, identity: Identity) -> bool:
-    """True if the campaign was begun in `folder`; one that was begun as another part is removed."""
+def is_begun(folder: Path, identity: Identity) -> bool:
+    """True if the part was begun in `folder`; what was begun there as another part is removed."""
     note = folder.with_name(f"{folder.name}.begun")
     text = json.dumps(asdict(identity), sort_keys=True)
     if folder.exists() and note.exists() and note.read_text(encoding="utf-8") == text:

@@ -34,7 +34,9 @@ def repair(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Repair the policy, and count crashes of the paper's method before and after."""
     file = import_module(_FILES).policy_file(target)
-    new = scenario.folder(out) / f"repaired{file.suffix}"
+    folder = scenario.folder(out) / "repair"
+    campaigns.is_begun(folder, identity)  # a repair goes on by itself, but not with what was begun otherwise
+    new = folder / f"policy{file.suffix}"
     episodes = min(scenario.size.episodes, _MOST_EPISODES)
     result = import_module(_CALL).repair(
         campaigns.folder_of(scenario, out, LEARNT_FROM, 0),
