@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.paper import results
 from benchmarks.paper.page import write_page
-from benchmarks.paper.parts import Part, general_part, parts_of
+from benchmarks.paper.parts import KINDS, Part, general_part, parts_of
 from benchmarks.paper.results import Result
 from benchmarks.paper.scenarios import BUDGETS, Scenario, choose
 from benchmarks.versus.raw import surroundings
@@ -34,6 +34,13 @@ Examples:
 @click.command("paper", epilog=EPILOG)
 @click.option("--budget", type=click.Choice(list(BUDGETS)), default="small", show_default=True)
 @click.option("--target", "names", multiple=True, help="To run; may be repeated.  [default: all]")
+@click.option(
+    "--part",
+    "kinds",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="To run; may be repeated. What looks at campaigns needs these.  [default: all]",
+)
 @click.option("--episodes", type=int, help="Of each campaign, instead of a budget.")
 @click.option("--seeds", default=1, show_default=True, help="Campaigns of each strategy.")
 @click.option("-j", "--jobs", default=1, show_default=True, help="Parts at a time, a process each.")
@@ -50,6 +57,7 @@ Examples:
 def command(
     budget: str,
     names: tuple[str, ...],
+    kinds: tuple[str, ...],
     episodes: int | None,
     seeds: int,
     jobs: int,
@@ -74,9 +82,10 @@ def command(
     scenarios = choose(names, budget, episodes, public_networks)
     if not report_only:
         with threadpool_limits(1):  # one core for each process
-            run_part(general_part(out), keep_outdated)
+            if not kinds:
+                run_part(general_part(out), keep_outdated)
             for scenario in scenarios:
-                _run_scenario(_Work(scenario, out, seeds, keep_outdated), jobs)
+                _run_scenario(_Work(scenario, out, seeds, kinds or KINDS, keep_outdated), jobs)
     if page is not None:
         write_page(results.load_all(out), page, "" if notes is None else notes.read_text(encoding="utf-8"))
         _say(f"the page is {page}")
@@ -89,10 +98,12 @@ class _Work:
     scenario: Scenario
     out: Path
     seeds: int
+    kinds: tuple[str, ...]
     keep_outdated: bool
 
     def parts(self) -> list[Part]:
-        return list(parts_of(self.scenario, _loaded(self.scenario), self.out, self.seeds))
+        parts = parts_of(self.scenario, _loaded(self.scenario), self.out, self.seeds)
+        return [part for part in parts if part.kind in self.kinds]
 
 
 def _run_scenario(work: _Work, jobs: int) -> None:
@@ -104,7 +115,7 @@ def _run_scenario(work: _Work, jobs: int) -> None:
     campaigns = [number for number, part in enumerate(parts) if part.is_campaign]
     others = [number for number in range(len(parts)) if number not in campaigns]
     for numbers in (campaigns, others):  # the others look at campaigns
-        if jobs == 1:
+        if jobs == 1 or not numbers:
             for number in numbers:
                 run_part(parts[number], work.keep_outdated)
             continue

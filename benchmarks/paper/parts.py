@@ -19,6 +19,8 @@ Outcome = tuple[dict[str, Any], dict[str, Any]]
 GENERAL = "general"
 
 
+#: Kinds of parts of a scenario.
+KINDS = ("campaign", "inconsistent", "coverage", "activations", "detector", "repair")
 #: Folders of the package that decide the numbers of a part, by its name; of others, those of a campaign.
 _CODE = {
     "freshness-cost": freshness_cost.CODE,
@@ -42,6 +44,11 @@ class Part:
     identity: Identity
     file: Path
     run: Callable[[], Outcome]
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS."""
+        return "campaign" if self.is_campaign else self.identity.part
 
     @property
     def is_campaign(self) -> bool:
