@@ -22,6 +22,8 @@ MARKS: Mapping[str, Mark] = dict(zip(STRATEGIES, (*SERIES[: len(STRATEGIES) - 1]
 _COUNTS = {"crashes": "confirmed crashes", "lineages": "lineages of crashes"}
 #: Inches of one panel, dots per inch of the file, and colours of a picture that is made small.
 _WIDTH, _HEIGHT, _DOTS_PER_INCH, _COLOURS = 4.6, 2.5, 100, 256
+#: Counts that an even scale shows well.
+_FEW = 20
 #: Inches of one panel of ROC curves, and how many stand in a row.
 _SQUARE, _COLUMNS = 3.1, 3
 
@@ -121,8 +123,10 @@ def _draw_counts(axes: Axes, mark: Mark, curves: Sequence[Mapping[str, Sequence[
 
 def _dress_counts(axes: Axes, title: str) -> None:
     axes.set_title(title, fontsize="medium", loc="left")
-    # strategies differ by orders of magnitude, and some find nothing
-    axes.set_yscale("symlog", linthresh=1, linscale=0.3)
+    if axes.get_ylim()[1] > _FEW:  # strategies differ by orders of magnitude, and some find nothing
+        axes.set_yscale("symlog", linthresh=1, linscale=0.3)
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(5))
