@@ -41,6 +41,7 @@ MODULES = {
     "witness": "benchmarks.witness",
     "modes": "benchmarks.modes.command",
     "boundary": "benchmarks.boundary",
+    "web": "benchmarks.web",
     "monitor": "benchmarks.monitor",
 }
 BENCHMARKS = SPEED | {
@@ -58,6 +59,7 @@ BENCHMARKS = SPEED | {
     "witness": "witnesses of findings, whether they hold, and what they cost (an hour)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
+    "web": "pages on a campaign with 100,000 findings, and what watching costs a campaign (minutes)",
     "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
     "monitor": "do runtime monitors warn of held-out and random crashes, and what do they cost (an hour)",
 }

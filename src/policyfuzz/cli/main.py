@@ -23,6 +23,7 @@ VERBS = {
     "estimate": "Say how likely a failure is, however rare.",
     "status": "Say how a campaign is doing.",
     "show": "Show failure modes and findings.",
+    "web": "Show campaigns in a browser, live.",
     "triage": "Group findings into failure modes, and explain them.",
     "compare": "Say whether another policy fails less or more often.",
     "replay": "Run a finding again and draw it.",

@@ -1,10 +1,8 @@
 """A picture of any episode: stills, and the few numbers that leave the band of passing episodes first."""
 
 import textwrap
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +19,9 @@ from PIL import Image
 from policyfuzz.core.branches import Segment
 from policyfuzz.core.errors import CannotRender
 from policyfuzz.core.interfaces import Renders
-from policyfuzz.core.recording import Recordings, record, record_all
-from policyfuzz.core.target import Runner
+from policyfuzz.core.recording import record
 from policyfuzz.core.whole_file import make_folder_of, whole_file
-from policyfuzz.report import panels
+from policyfuzz.report.episode_panels import Seen, look_at, panels_of
 from policyfuzz.report.film import Camera, Picture
 from policyfuzz.report.marks import (
     BAND,
@@ -34,10 +31,8 @@ from policyfuzz.report.marks import (
     WITNESS,
     picture_text,
     plain_text,
-    witness_name,
 )
-from policyfuzz.report.panels import MOST_ACTIONS, MOST_PANELS, Panel
-from policyfuzz.report.passing import PassingEpisodes, passing_episodes
+from policyfuzz.report.panels import Panel
 from policyfuzz.store.triage_records import Avoidance
 from policyfuzz.triage.replay import Replay
 
@@ -48,8 +43,6 @@ _WIDTH, _STILLS_HEIGHT, _ROW_HEIGHT, _MARGIN_HEIGHT = 11.0, 2.1, 1.55, 1.15
 _COLUMNS, _DOTS_PER_INCH = 3, 120
 #: Stills are this far between the start and the crash.
 _STILLS = (0.0, 0.5, 0.85, 1.0)
-#: A machine that runs this many programs on each of its cores makes all of them wait.
-_BUSY = 10
 #: What comes after the crash is shown for as long as what comes before it, or this many steps.
 _STEPS_AFTER = 20
 
@@ -83,9 +76,9 @@ def draw_replay(
 
 def episode_figure(replay: Replay, avoidance: Avoidance | None = None, is_compared: bool = True) -> Figure:
     """The figure of an episode: stills unless the target draws it in its own way, and small multiples."""
-    seen = _look_at(replay, avoidance, is_compared)
+    seen = look_at(replay, avoidance, is_compared)
     stills = _stills(replay, seen) if replay.target.draw is None else []
-    shown = _panels(replay, seen)
+    shown = panels_of(replay, seen)
     heights = [_STILLS_HEIGHT * len(stills)] if stills else []
     heights.append(_ROW_HEIGHT * max(1, -(-len(shown) // _COLUMNS)))
     figure = Figure(figsize=(_WIDTH, sum(heights) + _MARGIN_HEIGHT), layout="constrained")
@@ -99,73 +92,7 @@ def episode_figure(replay: Replay, avoidance: Avoidance | None = None, is_compar
     return figure
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The numbers of all episodes of a picture."""
-
-    policy: Recordings
-    witness: Recordings | None
-    passing: PassingEpisodes | None
-    signal_names: tuple[str, ...]
-    state_names: tuple[str, ...]
-    branch: tuple[Segment, ...]
-    witness_name: str
-    last_chance: int | None
-    last: int  #: step up to which the policy is compared: that of the crash, or the end
-
-    @property
-    def others(self) -> Recordings | None:
-        return None if self.passing is None else self.passing.recordings
-
-
-def _look_at(replay: Replay, avoidance: Avoidance | None, is_compared: bool) -> _Seen:
-    target, row = replay.target, replay.finding.input
-    seeds = np.array([replay.finding.case_seed], np.uint64)
-    runner = Runner(target)
-    start, worked = time.perf_counter(), time.process_time()
-    policy = record_all(runner, row[None], seeds)
-    # not the time that other programs take, but that of a simulator in another process
-    seconds = max(time.process_time() - worked, (time.perf_counter() - start) / _BUSY)
-    branch = () if avoidance is None or target.actions is None else avoidance.branch
-    witness = record_all(runner, row[None], seeds, [branch]) if branch else None
-    passing = passing_episodes(runner, row, replay.finding.case_seed, seconds) if is_compared else None
-    return _Seen(
-        policy,
-        witness,
-        passing,
-        runner.simulator.signals,
-        tuple(getattr(runner.simulator, "state_names", ())),
-        branch,
-        "" if avoidance is None or witness is None else witness_name(avoidance, witness.executions),
-        None if avoidance is None else avoidance.last_chance,
-        replay.steps if replay.crash_step is None else replay.crash_step,
-    )
-
-
-def _panels(replay: Replay, seen: _Seen) -> list[Panel]:
-    """The numbers to show: signals and states, then actions, then the reward."""
-    recordings, space = (seen.policy, seen.witness, seen.others), replay.target.actions
-    actions = []
-    if space is not None:
-        for panel in panels.acted(space, *recordings).panels(seen.last, MOST_ACTIONS):
-            name = panel.name if panel.name.startswith("action") else f"action: {panel.name}"
-            choices = panels.choices_of(space, panel.name)
-            if choices:  # there is nothing between them, so no band either
-                panel = Panel(name, panel.policy, panel.witness)
-            actions.append(replace(panel, name=name, is_held=True, choices=choices))
-    table = panels.measured(seen.signal_names, seen.state_names, *recordings, seen.last)
-    rewards = [_after_start(one.rewards[0]) for one in recordings[:2] if one is not None]
-    changes = any(np.unique(one[np.isfinite(one)]).size > 1 for one in rewards)
-    reward = [Panel("reward", rewards[0], rewards[1] if seen.branch else None)] if changes else []
-    return [*table.panels(seen.last, MOST_PANELS - len(actions) - len(reward)), *actions, *reward]
-
-
-def _after_start(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`rewards` (t,) without the zero of the start, which nothing was done for."""
-    return np.where(np.arange(len(rewards)) > 0, rewards, np.nan)
-
-
-def _draw_panels(part: SubFigure, shown: Sequence[Panel], seen: _Seen, replay: Replay) -> None:
+def _draw_panels(part: SubFigure, shown: Sequence[Panel], seen: Seen, replay: Replay) -> None:
     """One small axes for each number."""
     rows = max(1, -(-len(shown) // _COLUMNS))  # an episode that fails at once has nothing to show
     grid = part.subplots(rows, _COLUMNS, squeeze=False, sharex=True)
@@ -210,7 +137,7 @@ def _draw_panel(axes: Axes, panel: Panel, end: int) -> None:
         axes.set_ylim(known[0] - 0.5, known[-1] + 0.5)
 
 
-def _legend(seen: _Seen, shown: Sequence[Panel], crash_step: int | None) -> list[Artist]:
+def _legend(seen: Seen, shown: Sequence[Panel], crash_step: int | None) -> list[Artist]:
     """What lines, marks and the band mean."""
     handles: list[Artist] = [Line2D([], [], color=POLICY, linewidth=1.3, label="policy")]
     if seen.witness is not None:
@@ -235,7 +162,7 @@ def _legend(seen: _Seen, shown: Sequence[Panel], crash_step: int | None) -> list
 
 
 def _title(
-    replay: Replay, seen: _Seen, shown: Sequence[Panel], avoidance: Avoidance | None, is_compared: bool
+    replay: Replay, seen: Seen, shown: Sequence[Panel], avoidance: Avoidance | None, is_compared: bool
 ) -> str:
     verdict = f"{replay.kind} at step {replay.crash_step}" if replay.crashes else "no crash"
     error = seen.policy.executions.errors.get(0)
@@ -255,7 +182,7 @@ def _title(
     return "\n".join(part for line in lines for part in textwrap.wrap(plain_text(line), _TITLE_WIDTH))
 
 
-def _stills(replay: Replay, seen: _Seen) -> list[tuple[str, str, dict[int, Picture]]]:
+def _stills(replay: Replay, seen: Seen) -> list[tuple[str, str, dict[int, Picture]]]:
     """Name, colour and pictures by step of the policy, and of the witness if there is one."""
     rows = [("policy", POLICY, _shoot(replay, seen.last, ()))]
     if seen.branch:

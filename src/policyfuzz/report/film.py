@@ -1,7 +1,7 @@
 """A film of an episode: what its simulator renders, captioned, the crash marked; beside it a witness."""
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -56,7 +56,7 @@ def film_replay(replay: Replay, path: Path, avoidance: Avoidance | None = None) 
         return _film_both(replay, path, avoidance)
     target, finding, camera = replay.target, replay.finding, Camera()
     marks = Marks.of(replay, avoidance)
-    pause = round(_PAUSE_SECONDS * target.film_steps_per_second)
+    stops = {replay.crash_step, replay.steps}
     stills: list[Picture] = []  # up to the crash only the newest is kept
     with new_film(path, target.film_steps_per_second) as film:
 
@@ -64,7 +64,7 @@ def film_replay(replay: Replay, path: Path, avoidance: Avoidance | None = None) 
             picture = caption(camera.shoot(simulator), step, replay, marks)
             _keep_still(stills, picture, step, marks)
             with writing(path):
-                for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
+                for _ in range(_pictures(step, stops, target.film_steps_per_second)):
                     film.add(picture)
 
         record(target, finding.input, finding.case_seed, look)
@@ -97,9 +97,24 @@ def _film_both(replay: Replay, path: Path, avoidance: Avoidance) -> Picture:
             picture = caption(both, step, replay, marks, is_framed=False)
             _keep_still(stills, picture, step, marks)
             with writing(path):
-                for _ in range(1 + round(_PAUSE_SECONDS * rate) * (step in stops)):
+                for _ in range(_pictures(step, stops, rate)):
                     film.add(picture)
     return stills[0]
+
+
+def film_steps(replay: Replay, avoidance: Avoidance | None, witness: Executions | None) -> list[int]:
+    """The step that each picture of the film of `replay` shows; `witness` is beside it, if there is one."""
+    steps, stops = replay.steps, {replay.crash_step, replay.steps}
+    if avoidance is not None and witness is not None:
+        steps = max(steps, int(witness.lengths[0]) - 1)
+        stops = {replay.crash_step, steps, avoidance.last_chance}
+    rate = replay.target.film_steps_per_second
+    return [step for step in range(steps + 1) for _ in range(_pictures(step, stops, rate))]
+
+
+def _pictures(step: int, stops: Set[int | None], pictures_per_second: int) -> int:
+    """How often the picture of `step` is shown: the film stands still at `stops`."""
+    return 1 + round(_PAUSE_SECONDS * pictures_per_second) * (step in stops)
 
 
 @dataclass(frozen=True, slots=True)

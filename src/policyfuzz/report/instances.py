@@ -5,6 +5,7 @@ import platform
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ class Instance:
     distinct: NDArray[np.float64] | None = field(repr=False)
     host: str | None = None  #: machine that it runs on, if another one
     is_solvability_tested: bool = False  #: False also if it is not known
+    identity: str = ""  #: never changes, whatever its folder is called; empty in files of earlier versions
 
     @property
     def own_findings(self) -> int:
@@ -92,13 +94,18 @@ def instances_in(folder: Path) -> Iterator[Instance | Unreadable]:
     for path in sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."):
         try:
             if (path / FILE_NAME).exists():
-                yield _from_elsewhere(path) or _from_store(path)
+                yield instance_at(path)
             else:
                 yield Unreadable(path.name, FOREIGN, "no campaign in it")
         except (CampaignError, DamagedFile) as error:
             yield Unreadable(path.name, DAMAGED, str(error).splitlines()[0])
         except OSError as error:
             yield Unreadable(path.name, DAMAGED, error.strerror or str(error))
+
+
+def instance_at(folder: Path, is_compared: bool = True) -> Instance:
+    """The campaign in `folder`; its distinct findings are read only if it `is_compared` with others."""
+    return _from_elsewhere(folder, is_compared) or _from_store(folder, is_compared)
 
 
 def together(instances: list[Instance]) -> Together:
@@ -169,8 +176,12 @@ def _failure_probability(instances: list[Instance]) -> FailureProbability | None
     return FailureProbability.of_campaigns(by_seed.values(), is_tested)
 
 
-def _from_store(folder: Path) -> Instance:
-    campaign = CampaignReader(folder)
+def _from_store(folder: Path, is_compared: bool) -> Instance:
+    with closing(CampaignReader(folder)) as campaign:
+        return _read_from(campaign, folder, is_compared)
+
+
+def _read_from(campaign: CampaignReader, folder: Path, is_compared: bool) -> Instance:
     is_running, reason = is_being_written(folder), campaign.stop_reason()
     progress = campaign.progress()
     confirmed = campaign.latest("findings", 1, "status = ?", (CONFIRMED,)) if progress.findings else []
@@ -188,12 +199,13 @@ def _from_store(folder: Path) -> Instance:
         progress=progress,
         stop_reason=None if is_running else reason,
         seconds_since_finding=max(progress.seconds - confirmed[0]["seconds"], 0.0) if confirmed else None,
-        distinct=campaign.distinct_inputs(most=count) if count <= _MOST_COMPARED else None,
+        distinct=campaign.distinct_inputs(most=count) if is_compared and count <= _MOST_COMPARED else None,
         is_solvability_tested=campaign.is_solvability_tested,
+        identity=campaign.about.get("instance", ""),
     )
 
 
-def _from_elsewhere(folder: Path) -> Instance | None:
+def _from_elsewhere(folder: Path, is_compared: bool) -> Instance | None:
     """The instance as its sync files show it, if another machine may be writing its store; else None.
 
     Only the machine that writes a store can read it meanwhile.
@@ -217,9 +229,10 @@ def _from_elsewhere(folder: Path) -> Instance | None:
         progress=progress,
         stop_reason=None,
         seconds_since_finding=None if last is None else max(progress.seconds - last, 0.0),
-        distinct=_findings_in_sync_batches(folder, shown.batches, info.dimensions),
+        distinct=_findings_in_sync_batches(folder, shown.batches, info.dimensions) if is_compared else None,
         host=info.host,
         is_solvability_tested=progress.unsolvable > 0,
+        identity=info.instance,
     )
 
 

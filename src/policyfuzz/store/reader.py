@@ -4,7 +4,7 @@ import math
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -304,6 +304,14 @@ class CampaignReader:
             )
         return np.array(found, np.int64)
 
+    def kinds(self, most: int) -> list[str]:
+        """The kinds of crash among the findings, `most` of them at most, sorted."""
+        with self._reading():
+            found = self._connection.execute("SELECT DISTINCT kind FROM findings LIMIT ?", [most]).fetchall()
+        if not all(isinstance(kind, str) for (kind,) in found):
+            raise self._damaged("column 'kind' of table findings holds something else than text")
+        return sorted(kind for (kind,) in found)
+
     def distinct_inputs(self, most: int | None = None) -> NDArray[np.float64]:
         """(n, d) inputs of the distinct findings, of the first `most`."""
         first_input, parts = len(INPUT_TABLES["findings"]), [np.empty((0, len(self.input_columns)))]
@@ -348,6 +356,32 @@ class CampaignReader:
             raise self._damaged("a finding has no number")
         return numbers
 
+    def ordered(
+        self,
+        where: str,
+        columns: Sequence[str],
+        parameters: Sequence[object] = (),
+        most: int | None = None,
+        skip: int = 0,
+    ) -> list[int]:
+        """Numbers of the findings for which `where` holds, at most `most` after `skip`, sorted by `columns`.
+
+        The lowest come first, and for a column with a minus before it the largest; NaN comes last.
+        """
+        terms = []
+        for column in columns:
+            name = quoted(column.removeprefix("-"))
+            terms += [f"{name} IS NULL", f"{name} {'DESC' if column.startswith('-') else 'ASC'}"]
+        # without a term that is always the same, SQLite goes along the numbers and stops early
+        order = ", ".join(terms) if columns[0].removeprefix("-") != "id" else terms[1]
+        with self._reading():
+            query = f"SELECT id FROM findings WHERE {where} ORDER BY {order}, id LIMIT ? OFFSET ?"
+            limit = _LARGEST if most is None else most
+            numbers = [row[0] for row in self._connection.execute(query, [*parameters, limit, skip])]
+        if not all(isinstance(number, int) for number in numbers):
+            raise self._damaged("a finding has no number")
+        return numbers
+
     def close(self) -> None:
         """Release the file."""
         self._connection.close()
@@ -355,7 +389,8 @@ class CampaignReader:
     def __del__(self) -> None:
         # readers are often dropped without close(), and Python warns about open connections
         if hasattr(self, "_connection"):
-            self._connection.close()
+            with suppress(sqlite3.ProgrammingError):  # the last reference may end in another thread
+                self._connection.close()
 
     def _numbered(self, kind: type[InputRecord], noun: str, number: int, hint: str) -> InputRecord:
         """The record called `number`; `hint` is for a campaign without any."""

@@ -4,14 +4,28 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Protocol
 
-from policyfuzz.report.campaign_report.view import CampaignView
-from policyfuzz.report.campaign_report.words import policy_text
+from policyfuzz.core.settings import CampaignConfig
+from policyfuzz.report.commands import POLICY_OF_TARGET
+from policyfuzz.report.figures.history import Discovery
+from policyfuzz.store.records import Progress
 
 #: Chance of calling groups different that are not, at most, over all that are compared.
 SIGNIFICANCE = 0.05
 #: Campaigns of a group that a test needs: with fewer no result can be significant.
 _FEWEST = 4
+
+
+class Compared(Protocol):
+    """One of several campaigns."""
+
+    @property
+    def config(self) -> CampaignConfig: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def curve(self) -> Discovery: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +60,12 @@ class Contrast:
         return self.p_value is not None and self.p_value <= SIGNIFICANCE
 
 
-def groups_of(views: Sequence[CampaignView]) -> list[Group]:
+def groups_of(views: Sequence[Compared]) -> list[Group]:
     """Campaigns that differ only in their seeds, together."""
     keys: dict[tuple[str, str, str, str], list[int]] = {}
     for place, view in enumerate(views):
-        config = view.campaign.config
-        key = config.target, config.policy_sha256, policy_text(view), config.strategy
+        config = view.config
+        key = config.target, config.policy_sha256, config.policy or POLICY_OF_TARGET, config.strategy
         keys.setdefault(key, []).append(place)
     return [
         Group(
@@ -65,12 +79,12 @@ def groups_of(views: Sequence[CampaignView]) -> list[Group]:
     ]
 
 
-def common_episodes(views: Sequence[CampaignView], target: str) -> int:
+def common_episodes(views: Sequence[Compared], target: str) -> int:
     """As many episodes as every campaign on `target` has."""
-    return min(one.progress.executions for one in views if one.campaign.config.target == target)
+    return min(one.progress.executions for one in views if one.config.target == target)
 
 
-def distinct_after(view: CampaignView, episodes: int) -> int:
+def distinct_after(view: Compared, episodes: int) -> int:
     """Distinct findings after that many episodes, as of the last batch before."""
     if episodes >= view.progress.executions:
         return view.progress.distinct_findings
@@ -78,7 +92,7 @@ def distinct_after(view: CampaignView, episodes: int) -> int:
     return view.curve.distinct[place - 1] if place else 0
 
 
-def contrasts(views: Sequence[CampaignView]) -> list[Contrast]:
+def contrasts(views: Sequence[Compared]) -> list[Contrast]:
     """All pairs of groups on the same target."""
     groups = groups_of(views)
     pairs = [(one, two) for one, two in combinations(groups, 2) if one.target == two.target]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from policyfuzz.core.settings import CampaignConfig
 from policyfuzz.report.figures.history import Discovery, discovery
 from policyfuzz.report.figures.sample import FindingSample, sample_findings
 from policyfuzz.report.mode_summaries import ModeSummary, mode_summaries
@@ -68,6 +69,11 @@ class CampaignView:
     errors: tuple[ErrorGroup, ...]  #: the most frequent first
     errors_seen: int  #: errors that were looked at
     films: Mapping[int, Film] = field(default_factory=dict)  #: by number of the finding
+
+    @property
+    def config(self) -> CampaignConfig:
+        """How it was set up."""
+        return self.campaign.config
 
     @property
     def mode_count(self) -> int:

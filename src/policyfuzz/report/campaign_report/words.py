@@ -1,12 +1,13 @@
 """What a campaign comes to, in sentences: the verdict, and how likely a failure is."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from policyfuzz.core.settings import StopReason
-from policyfuzz.report.campaign_report.view import CampaignView
+from policyfuzz.core.settings import CampaignConfig, StopReason
 from policyfuzz.report.commands import POLICY_OF_TARGET
-from policyfuzz.report.statistics import percentage
-from policyfuzz.triage.estimate import short
+from policyfuzz.report.statistics import FailureProbability, percentage
+from policyfuzz.store.records import Progress
+from policyfuzz.triage.estimate import Estimate, short
 
 #: Verdicts: it fails, nothing was found, or nothing can be said.
 FAILS, NOTHING_FOUND, UNKNOWN = "fails", "nothing found", "unknown"
@@ -30,7 +31,30 @@ class Verdict:
     sentence: str
 
 
-def verdict(view: CampaignView) -> Verdict:
+class Standing(Protocol):
+    """How a campaign stands."""
+
+    @property
+    def config(self) -> CampaignConfig: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def stop_reason(self) -> str | None: ...
+    @property
+    def mode_count(self) -> int: ...
+    @property
+    def has_stable_modes(self) -> bool: ...
+    @property
+    def probability(self) -> FailureProbability: ...
+    @property
+    def estimate(self) -> Estimate | None: ...
+    @property
+    def starts(self) -> tuple[int, int] | None: ...
+
+
+def verdict(view: Standing) -> Verdict:
     """In one sentence, with what stands against it."""
     now = view.progress
     if view.stop_reason == StopReason.UNHEALTHY.value:
@@ -56,7 +80,7 @@ def verdict(view: CampaignView) -> Verdict:
     return Verdict(NOTHING_FOUND, f"{begin} was found in {episodes}; {likelihood(view)}.{_against(view)}")
 
 
-def _against(view: CampaignView) -> str:
+def _against(view: Standing) -> str:
     """What a reader must know besides."""
     now, parts = view.progress, []
     if now.flaky:
@@ -67,7 +91,7 @@ def _against(view: CampaignView) -> str:
     return f" Besides, {' and '.join(parts)}." if parts else ""
 
 
-def likelihood(view: CampaignView) -> str:
+def likelihood(view: Standing) -> str:
     """How likely a failure is, as part of a sentence."""
     inputs = "valid, solvable inputs" if view.probability.of_solvable else "valid inputs"
     if view.starts is not None:
@@ -91,7 +115,7 @@ def _share(value: float) -> str:
     return percentage(value) if value >= 1e-4 else short(value)
 
 
-def state_text(view: CampaignView) -> str:
+def state_text(view: Standing) -> str:
     """Whether the campaign runs, or why it stopped; its subject is the campaign."""
     if view.is_running:
         return "is running"
@@ -100,9 +124,9 @@ def state_text(view: CampaignView) -> str:
     return f"stopped, because {_STOPPED.get(view.stop_reason, view.stop_reason)}"
 
 
-def policy_text(view: CampaignView) -> str:
+def policy_text(view: Standing) -> str:
     """What the policy is called."""
-    return view.campaign.config.policy or POLICY_OF_TARGET
+    return view.config.policy or POLICY_OF_TARGET
 
 
 def _s(count: int) -> str:
