@@ -39,7 +39,7 @@ Examples:
     "kinds",
     type=click.Choice(KINDS),
     multiple=True,
-    help="To run; may be repeated. What looks at campaigns needs these.  [default: all]",
+    help="To run; may be repeated. Others look at campaigns.  [default: all]",
 )
 @click.option("--episodes", type=int, help="Of each campaign, instead of a budget.")
 @click.option("--seeds", default=1, show_default=True, help="Campaigns of each strategy.")
@@ -50,7 +50,9 @@ Examples:
 )
 @click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write a page of results here.")
 @click.option(
-    "--notes", type=click.Path(path_type=Path), help="Markdown file that goes to the end of the page."
+    "--notes",
+    type=click.Path(path_type=Path),
+    help="Markdown file with reasons, for the sections of the page.",
 )
 @click.option("--keep-outdated", is_flag=True, help="Do not run parts again only because our code changed.")
 @click.option("--report-only", is_flag=True, help="Run nothing; write the page from what lies in the folder.")
