@@ -27,6 +27,7 @@ SPEED = {
 #: Benchmarks with options, and the module that holds the click `command` of each.
 MODULES = {
     "table": "benchmarks.table",
+    "paper": "benchmarks.paper.command",
     "versus": "benchmarks.versus.command",
     "versus-reference": "benchmarks.versus.reference_command",
     "soak": "benchmarks.soak.run",
@@ -45,6 +46,7 @@ MODULES = {
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
+    "paper": "every table and figure of the paper beside ours (minutes; all of it hours)",
     "versus": "strategies and other fuzzers side by side (hours)",
     "versus-reference": "random crashes by which versus measures what share of failures is covered (minutes)",
     "soak": "a campaign on a simulator with every fault, and whether its accounts are right (half an hour)",

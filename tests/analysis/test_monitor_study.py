@@ -119,6 +119,13 @@ def test_findings_come_in_turn_from_all_lines(run_campaign):
     assert set(cases.lineages.tolist()) == {lineage_name(campaign, root) for root in roots}
 
 
+def test_a_campaign_without_findings_has_no_crashes(run_campaign):
+    campaign = run_campaign("ripple:probability=0.000000001", executions=64)
+    cases = crash_cases([campaign], 10, np.random.default_rng(0))
+    assert len(cases) == 0
+    assert cases.inputs.shape == (0, len(campaign.dimensions))
+
+
 def test_a_finding_in_two_campaigns_joins_their_lines(run_campaign):
     campaign = run_campaign(TARGET)
     rng = np.random.default_rng(0)

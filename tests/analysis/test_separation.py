@@ -83,6 +83,12 @@ def test_purity_of_planted_modes_is_one_and_of_shuffled_ones_chance():
     assert shuffled == pytest.approx(0.5, abs=0.12)
 
 
+def test_purity_of_nothing_is_not_known():
+    pure, by_chance = purity(np.empty((0, 3)), np.empty(0, np.int64), np.empty(0, np.int64))
+    assert math.isnan(pure)
+    assert math.isnan(by_chance)
+
+
 def test_purity_asks_other_lineages_only():
     points = np.array([[0.0], [0.1], [10.0], [10.1]])
     pure, _ = purity(points, np.array([1, 1, 2, 2]), np.array([1, 1, 2, 2]))

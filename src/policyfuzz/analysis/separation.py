@@ -112,12 +112,11 @@ def purity(
 
     Chance is the share of points of other lineages with the same name. NaN if there is only one lineage.
     """
-    distances = distances_of(points)
     is_other = lineages[:, None] != lineages
     rows = np.flatnonzero(is_other.any(axis=1))
     if not len(rows):
         return math.nan, math.nan
-    nearest = np.where(is_other, distances, np.inf)[rows].argmin(axis=1)
+    nearest = np.where(is_other, distances_of(points), np.inf)[rows].argmin(axis=1)
     is_same = names[:, None] == names
     chance = (is_same & is_other)[rows].sum(axis=1) / is_other[rows].sum(axis=1)
     return float(is_same[rows, nearest].mean()), float(chance.mean())
