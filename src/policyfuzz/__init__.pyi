@@ -14,6 +14,8 @@ from policyfuzz.api.failures import ResultFinding as ResultFinding
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
 from policyfuzz.api.inconsistent import inconsistent as inconsistent
+from policyfuzz.api.repair import RepairResult as RepairResult
+from policyfuzz.api.repair import repair as repair
 from policyfuzz.api.results import Records as Records
 from policyfuzz.api.results import Result as Result
 from policyfuzz.api.results import open_result as open_result

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.activations import Activations
 from policyfuzz.core.branches import Segment
+from policyfuzz.core.files import is_file
 from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
@@ -43,15 +44,17 @@ INPUTS = InputSpace(
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `bucket` (1-9), `solvable` (lasting or paper).
 
-    The policy is the shipped networks for None, or acasxu:DIR.
+    The policy is the shipped networks for None, acasxu:DIR or acasxu:FILE.npz.
     """
     bucket = number(options, "bucket", _DEFAULT_BUCKET, int, 1, BUCKETS)
     solvable = choice(options, "solvable", tuple(_SOLVABLE))
     said = {"bucket": str(bucket)} if bucket != _DEFAULT_BUCKET else {}
     said |= {"solvable": solvable} if solvable != "lasting" else {}
-    folder = policy_path("acasxu", policy, "acasxu", "DIR, a folder of .onnx or .nnet networks")
-    bank = shipped_networks(bucket) if folder is None else networks_in(folder, bucket)
-    uri = None if folder is None else f"acasxu:{folder}"
+    place = policy_path(
+        "acasxu", policy, "acasxu", "DIR, a folder of .onnx or .nnet networks, or FILE.npz with all 45"
+    )
+    bank = _networks(place, bucket)
+    uri = None if place is None else f"acasxu:{place}"
     return Target(
         name=joined("acasxu", said),
         inputs=INPUTS,
@@ -94,6 +97,21 @@ class AdvisoryPolicy:
 
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         self._previous[rows] = actions
+
+
+def _networks(place: Path | None, bucket: int) -> MlpBank:
+    """The five networks of time `bucket` in a file or folder; None for the shipped ones."""
+    if place is None:
+        return shipped_networks(bucket)
+    return networks_of(place, bucket) if is_file(place) else networks_in(place, bucket)
+
+
+def networks_of(file: Path, bucket: int) -> MlpBank:
+    """The five networks of time `bucket` in an .npz `file` like the shipped one."""
+    hint = "expected all networks of ACAS Xu, five for each time bucket, as the shipped file has them"
+    count = BUCKETS * len(encounter.ADVISORIES)
+    every = read_npz(file).check_shape(file.name, count, 5, (len(encounter.ADVISORIES),), hint)
+    return replace(every, parameters=every.parameters[bucket - 1 :: BUCKETS].copy())
 
 
 @cache
