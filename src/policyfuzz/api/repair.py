@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from policyfuzz.repairing.verdict_file import read_verdict
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED
 from policyfuzz.store.triage_file import triage_of
-from policyfuzz.targets.registry import load_for
+from policyfuzz.targets.registry import load_target
 from policyfuzz.triage.replay import has_other_code, target_of
 
 #: Random cases of the verdict, and episodes of its campaigns, for each sample that a search begins with.
@@ -119,7 +119,7 @@ def run_repair(
     tell: Tell,
 ) -> RepairResult:
     """As `repair`, for the command line too."""
-    loaded = target_of(campaign, None, trust, target, choice)
+    loaded = target_of(campaign, None, trust, target)  # in this process, where its weights are changed
     if target is None and has_other_code(campaign, loaded):
         raise CampaignError(
             f"the files that the target of {campaign.folder} is written in have changed since the campaign",
@@ -164,7 +164,15 @@ def repair_campaign(
     campaigns = Campaigns(choice)
 
     def load(path: Path) -> Target:
-        return load_for(choice, target.name, file.uri(path), trust, will_check=False)
+        # the same oracle and inputs: those of an environment may depend on the policy that they are made for
+        new = load_target(target.name, file.uri(path), trust)
+        return replace(
+            target,
+            policy=new.policy,
+            policy_name=new.policy_name,
+            policy_uri=new.policy_uri,
+            policy_sha256=new.policy_sha256,
+        )
 
     found = Repair(target, file, journal, settings, load, campaigns.crashes, tell).run(crashes_of(campaign))
     if found.candidate is None:

@@ -14,8 +14,8 @@ from policyfuzz.core.target import Target
 from policyfuzz.core.whole_file import whole_file, writing
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped, write_npz
 from policyfuzz.policies.onnx_file import OnnxFile
-from policyfuzz.repairing.files import BankNetworks, PolicyFile, by_previous_action
-from policyfuzz.repairing.networks import Decision, Trainable
+from policyfuzz.repairing.files import BankNetworks, by_previous_action
+from policyfuzz.repairing.networks import Decision, PolicyFile, Trainable
 from policyfuzz.targets.acasxu.networks import network_files, networks_in
 from policyfuzz.targets.acasxu.target import BUCKETS, networks_of, shipped_networks
 

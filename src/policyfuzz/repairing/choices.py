@@ -84,8 +84,8 @@ def learn_choices(runners: Runners, crashes: Cases) -> Lessons:
 
 def _choices(target: Target) -> list[float]:
     assert target.actions is not None
-    low, high = target.actions.low[0], target.actions.high[0]
-    return np.arange(low, high + 1).tolist()
+    low, high = int(target.actions.low[0]), int(target.actions.high[0])
+    return [float(one) for one in range(low, high + 1)]
 
 
 def _starts(crash_step: int) -> list[int]:

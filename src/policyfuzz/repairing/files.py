@@ -2,31 +2,21 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Target, split_options
 from policyfuzz.core.whole_file import whole_file, writing
-from policyfuzz.policies.mlp import MlpBank, read_npz, shipped, write_npz
-from policyfuzz.repairing.networks import Decision, Examples, TorchBank, Trainable
+from policyfuzz.policies.mlp import MlpBank, write_npz
+from policyfuzz.repairing.networks import Decision, Examples, PolicyFile, TorchBank, Trainable
 from policyfuzz.repairing.states import States
 
 #: What can be written back, for readers.
 _KNOWN = "npz:, sb3:, onnx: and torchscript: files, and the networks of acasxu, coopnavi, bipedal and driving"
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyFile:
-    """A policy in a file, or one that comes with the package."""
-
-    load: Callable[[], Trainable]  #: its networks, each time anew
-    suffix: str  #: of the file that it is written to; empty for a folder
-    uri: Callable[[Path], str]  #: of the policy that was written to a path
 
 
 def policy_file(target: Target) -> PolicyFile:
@@ -34,7 +24,10 @@ def policy_file(target: Target) -> PolicyFile:
     base, options = split_options(target.name)
     scheme = (target.policy_uri or "").partition(":")[0]
     if scheme in _FORMATS:
-        return _FORMATS[scheme](target)
+        from policyfuzz.repairing import formats
+
+        opened: PolicyFile = getattr(formats, _FORMATS[scheme])(target)
+        return opened
     if base in _TARGETS and scheme in ("", base):
         return _TARGETS[base](target, options)
     raise UsageError(
@@ -144,23 +137,14 @@ _TARGETS: dict[str, Callable[[Target, dict[str, str]], PolicyFile]] = {
     "bipedal": _bipedal,
     "coopnavi": _coopnavi,
 }
-_FORMATS: dict[str, Callable[[Target], PolicyFile]] = {}
+#: Scheme to the function of `formats` that opens its files.
+_FORMATS = {"npz": "npz_file", "onnx": "onnx_file", "sb3": "sb3_file", "torchscript": "torchscript_file"}
 
 
 def whole_numbers(target: Target) -> bool:
     """True if `target` is steered by one choice among several."""
     space = target.actions
     return space is not None and len(space.low) == 1 and bool(space.is_whole[0])
-
-
-def flat_parameters(networks: Trainable) -> NDArray[np.float32]:
-    """All weights of `networks`, to compare them."""
-    return np.concatenate([one.detach().numpy().ravel() for one in networks.parameters()])
-
-
-def shipped_bank(name: str) -> MlpBank:
-    """All networks of a model that comes with the package."""
-    return read_npz(shipped(name))
 
 
 def copied(source: Path, out: Path) -> None:

@@ -1,5 +1,6 @@
 """Networks that can be trained again: what every file format must offer, and perceptrons of one shape."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -55,6 +56,15 @@ class Trainable(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """A policy in a file, or one that comes with the package."""
+
+    load: Callable[[], Trainable]  #: its networks, each time anew
+    suffix: str  #: of the file that it is written to; empty for a folder
+    uri: Callable[[Path], str]  #: of the policy that was written to a path
+
+
 class TorchBank:
     """Perceptrons of one shape as tensors."""
 
@@ -63,7 +73,7 @@ class TorchBank:
         self._sizes, self._activations = bank.sizes, bank.activations
         self.layers: list[list[tuple[Any, Any]]] = [
             [
-                tuple(torch.tensor(part, dtype=torch.float32, requires_grad=True) for part in layer)  # type: ignore[misc]
+                tuple(torch.tensor(part, dtype=torch.float32, requires_grad=True) for part in layer)
                 for layer in bank.layers(network)
             ]
             for network in range(len(bank.parameters))

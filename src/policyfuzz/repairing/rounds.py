@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Runner, Target
 from policyfuzz.repairing.choices import Lessons, Runners, learn_choices
-from policyfuzz.repairing.files import PolicyFile, whole_numbers
+from policyfuzz.repairing.files import policy_file, whole_numbers
 from policyfuzz.repairing.journal import Arrays, Journal
-from policyfuzz.repairing.networks import Trainable
+from policyfuzz.repairing.networks import PolicyFile, Trainable
 from policyfuzz.repairing.seeds import Purpose, seed_for
 from policyfuzz.repairing.states import Cases, Ends, States, ends_of, random_cases, record_moments
 from policyfuzz.repairing.training import Corpus, TrainingSettings, outputs_of, train
@@ -89,7 +89,8 @@ class Round:
         verdict = "accepted" if self.is_accepted else "rejected"
         return (
             f"round {self.number}: {verdict}; learnt from {self.crashes:,} crashes, of which"
-            f" {self.saved:,} can be avoided, with {self.labels:,} labels; validation {self.crashes_before:,} to {self.crashes_after:,} crashes,"
+            f" {self.saved:,} can be avoided, with {self.labels:,} labels;"
+            f" validation {self.crashes_before:,} to {self.crashes_after:,} crashes,"
             f" {self.fixed:,} fixed and {self.newly_broken:,} newly broken since the start"
         )
 
@@ -311,8 +312,6 @@ class Repair:
     def _networks(self, best: Path | None) -> Trainable:
         if best is None:
             return self._file.load()
-        from policyfuzz.repairing.files import policy_file
-
         return policy_file(self._load(best)).load()
 
     def _corpus(self, number: int) -> Corpus:

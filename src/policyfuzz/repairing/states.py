@@ -138,14 +138,14 @@ def record_moments(runner: Runner, cases: Cases, batch: int, branches: Branches 
     parts = [_NO_ENDS]
     for start in range(0, len(cases), batch):
         rows = slice(start, start + batch)
-        seen: dict[int, Any] = {}
+        seen: dict[str, Any] = {}
 
         def watch(
             step: int,
             running: NDArray[np.int64],
             acted: NDArray[Any] | None,
             frame: Frame,
-            seen: dict[int, Any] = seen,
+            seen: dict[str, Any] = seen,
             first: int = start,
         ) -> None:
             if acted is not None:

@@ -1,4 +1,4 @@
-"""Whether a repaired policy is better: tests that share no seed with what it learnt from, and what they say."""
+"""Whether a repaired policy is better: tests that share no seed with what it learnt from."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -147,7 +147,8 @@ class ReturnLine:
         return (
             f"nominal return where neither crashes ({self.cases:,} cases): {self.mean_before:.4g} before,"
             f" {self.difference:+.3g} after (95 %: {self.low:+.3g} to {self.high:+.3g}; it may fall by"
-            f" {self.tolerance:.2g}); success {self.success_before:.4%} before, {self.success_after:.4%} after"
+            f" {self.tolerance:.2g}); success {self.success_before:.4%} before,"
+            f" {self.success_after:.4%} after"
         )
 
 
@@ -294,15 +295,16 @@ class Judge:
                     self._campaigns.found(target, self._settings.episodes, seed, folder, strategy)
                 )
         crashes = [pool.inputs[one.crashed] for one in ends]
+        before, after = found["before"], found["after"]
         return FuzzedLine(
-            strategy,
-            self._settings.episodes,
-            *(tuple(one.distinct for one in found[name]) for name in found),
-            *(tuple(one.lineages for one in found[name]) for name in found),
-            *(
-                covered_mass(self._before, some, [one.inputs for one in found[name]])
-                for some, name in zip(crashes, found, strict=True)
-            ),
+            strategy=strategy,
+            episodes=self._settings.episodes,
+            distinct_before=tuple(one.distinct for one in before),
+            distinct_after=tuple(one.distinct for one in after),
+            lineages_before=tuple(one.lineages for one in before),
+            lineages_after=tuple(one.lineages for one in after),
+            covered_before=covered_mass(self._before, crashes[0], [one.inputs for one in before]),
+            covered_after=covered_mass(self._before, crashes[1], [one.inputs for one in after]),
         )
 
 
