@@ -34,6 +34,8 @@ _NEIGHBOURS = (0.002, 0.005, 0.02)
 _HELD_OUT = 500
 #: States of each kind that are learnt in a round, at most.
 _MOST_STATES = 60_000
+#: A candidate that is no better than the policy before it passes with this chance, at most.
+_CHANCE = 0.05
 #: Episodes whose states are kept as they are, at most: near misses and nominal ones.
 _MOST_EPISODES = 2_000
 
@@ -300,14 +302,17 @@ class Repair:
         return result, after, path
 
     def _badness(self, ends: Ends, old: Ends, before: Ends) -> float | None:
-        """How bad a candidate is; None if it is refused."""
-        crashes, fixed = int(ends.crashed.sum()), int((old.crashed & ends.passed).sum())
-        newly = int((old.passed & ends.crashed).sum())
-        limit = self._settings.allowed * fixed
-        if newly > limit or crashes > int(before.crashed.sum()) or fixed == 0:
+        """How bad a candidate is; None if it is refused.
+
+        It must crash less than the policy before the round by more than chance, and must not newly break
+        more than it may since the start.
+        """
+        fixed, newly = int((old.crashed & ends.passed).sum()), int((old.passed & ends.crashed).sum())
+        lost, gained = int((before.passed & ends.crashed).sum()), int((before.crashed & ends.passed).sum())
+        if newly > self._settings.allowed * fixed or paired_chance(gained, lost) > _CHANCE:
             return None
         errors = int((~ends.sound).sum() - (~before.sound).sum())
-        return crashes + newly + max(0, errors)
+        return int(ends.crashed.sum()) + newly + max(0, errors)
 
     def _networks(self, best: Path | None) -> Trainable:
         if best is None:
@@ -322,6 +327,14 @@ class Repair:
         kept = States.joined([_states_in(one, "kept_") for one in stages])
         anchors = old.examples(_states_in(stages[0], "kept_"))
         return Corpus(old.examples(changes), old.examples(kept), anchors, outputs_of(old, anchors))
+
+
+def paired_chance(gained: int, lost: int) -> float:
+    """The chance that so many or more of the pairs that differ are `gained`, if either is as likely."""
+    from scipy.stats import binomtest
+
+    differing = gained + lost
+    return float(binomtest(gained, differing, alternative="greater").pvalue) if differing else 1.0
 
 
 def _some(cases: Cases, most: int, rng: np.random.Generator) -> Cases:

@@ -60,16 +60,11 @@ def train(
     """Change `networks` in place; yields the number of steps taken each time a look is due."""
     torch = extras.load("torch", "repair")
     loss = _Loss(networks, corpus, settings)
-    optimizer = torch.optim.Adam(networks.parameters(), lr=settings.rate)
+    adam = _Adam(networks.parameters())
     for look in range(settings.looks):
-        for group in optimizer.param_groups:
-            group["lr"] = settings.rate * settings.slower**look
         with one_thread(torch):
             for _ in range(settings.steps):
-                optimizer.zero_grad()
-                value = loss(rng)
-                value.backward()
-                optimizer.step()
+                adam.step(loss(rng), settings.rate * settings.slower**look)
         yield (look + 1) * settings.steps
 
 
@@ -115,6 +110,33 @@ class _Loss:
         chosen = outputs.gather(1, place)
         others = outputs.scatter(1, place, float("inf")).min(dim=1, keepdim=True).values
         return torch.relu(self._margin + chosen - others).mean()
+
+
+class _Adam:
+    """The usual optimiser with its usual constants; that of torch imports its compiler, for seconds."""
+
+    def __init__(self, parameters: list[Any]) -> None:
+        self._torch = extras.load("torch", "repair")
+        self._parameters = parameters
+        self._means = [self._torch.zeros_like(one) for one in parameters]
+        self._squares = [self._torch.zeros_like(one) for one in parameters]
+        self._steps = 0
+
+    def step(self, loss: Any, rate: float) -> None:
+        """Change all parameters so that `loss` falls."""
+        torch = self._torch
+        gradients = torch.autograd.grad(loss, self._parameters, allow_unused=True)
+        self._steps += 1
+        with torch.no_grad():
+            for one, mean, square, gradient in zip(
+                self._parameters, self._means, self._squares, gradients, strict=True
+            ):
+                if gradient is None:
+                    continue  # a network that acts in none of the examples
+                mean.mul_(0.9).add_(gradient, alpha=0.1)
+                square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+                spread = (square / (1 - 0.999**self._steps)).sqrt_().add_(1e-8)
+                one.addcdiv_(mean, spread, value=-rate / (1 - 0.9**self._steps))
 
 
 class _Tensors:
