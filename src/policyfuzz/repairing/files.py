@@ -28,7 +28,7 @@ def policy_file(target: Target) -> PolicyFile:
 
         opened: PolicyFile = getattr(formats, _FORMATS[scheme])(target)
         return opened
-    if base in _TARGETS and scheme in ("", base):
+    if base in _TARGETS and scheme in ("", base.partition("-")[0]):
         return _TARGETS[base](target, options)
     raise UsageError(
         f"the policy {target.policy_uri or target.policy_name} cannot be repaired: nobody knows how to write"
@@ -132,10 +132,27 @@ def _path_in(target: Target) -> Path | None:
     return None if target.policy_uri is None else Path(target.policy_uri.partition(":")[2])
 
 
+def _driving(target: Target, options: dict[str, str]) -> PolicyFile:  # noqa: ARG001 - as all targets
+    from policyfuzz.targets.driving.networks import ACTION_SIZE, cloned, expert, network_in
+
+    path = _path_in(target)
+
+    def load() -> Trainable:
+        own = cloned if target.name.startswith("driving-il") else expert
+        bank = own() if path is None else network_in(path)
+        return BankNetworks(
+            bank, Decision.NUMBERS, one_network, _written, lambda outputs: outputs[:, :ACTION_SIZE]
+        )
+
+    return PolicyFile(load, ".npz", lambda file: f"driving:{file}")
+
+
 _TARGETS: dict[str, Callable[[Target, dict[str, str]], PolicyFile]] = {
     "acasxu": _acasxu,
     "bipedal": _bipedal,
     "coopnavi": _coopnavi,
+    "driving-il": _driving,
+    "driving-rl": _driving,
 }
 #: Scheme to the function of `formats` that opens its files.
 _FORMATS = {"npz": "npz_file", "onnx": "onnx_file", "sb3": "sb3_file", "torchscript": "torchscript_file"}

@@ -138,8 +138,12 @@ class ReturnLine:
 
     @property
     def holds(self) -> bool:
-        """True if the return has not fallen by more than it may, and no fewer cases succeed."""
-        return self.difference >= -self.tolerance and self.success_after >= self.success_before
+        """True if the return has not fallen by more than it may, and no fewer cases succeed.
+
+        Without a case in which neither policy crashes there is nothing to say so.
+        """
+        is_kept = self.cases > 0 and self.difference >= -self.tolerance
+        return is_kept and self.success_after >= self.success_before
 
     @property
     def text(self) -> str:
@@ -278,7 +282,7 @@ class Judge:
                 return {one: getattr(ends, one) for one in Ends.__slots__}
 
             self._tell(f"random cases, {name}: {start:,} of {len(pool):,}")
-            values = self._journal.arrays(f"verdict/pool-{name}-{start}", piece)
+            values = self._journal.arrays(f"verdict/pool-{len(pool)}-{name}-{start}", piece)
             parts.append(Ends(*(values[one] for one in Ends.__slots__)))
         return Ends.joined(parts)
 
@@ -290,7 +294,8 @@ class Judge:
                     f"fuzzing the policy {name} with {strategy}, {number + 1} of {self._settings.seeds}"
                 )
                 seed = seed_for(Purpose.VERDICT, self._settings.seed, number)
-                folder = self._journal.folder / "verdict" / f"{name}-{strategy}-{number}"
+                place = f"{name}-{strategy}-{self._settings.episodes}-{number}"
+                folder = self._journal.folder / "verdict" / place
                 found[name].append(
                     self._campaigns.found(target, self._settings.episodes, seed, folder, strategy)
                 )
@@ -324,7 +329,7 @@ def return_line(before: Ends, after: Ends) -> ReturnLine:
     both = before.passed & after.passed
     old, new = before.returns[both], after.returns[both]
     if not len(old):
-        return ReturnLine(0, math.nan, -math.inf, -math.inf, -math.inf, 0.0, 0.0, 0.0)
+        return ReturnLine(0, 0.0, 0.0, 0.0, 0.0, 0.0, float(before.passed.mean()), float(after.passed.mean()))
     change = new - old
     error = _NORMAL * float(change.std()) / math.sqrt(len(change))
     mean, difference = float(old.mean()), float(change.mean())
