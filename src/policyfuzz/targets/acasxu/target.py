@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.activations import Activations
 from policyfuzz.core.branches import Segment
+from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.files import is_file
 from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
@@ -22,6 +23,8 @@ from policyfuzz.targets.acasxu.networks import networks_in
 
 #: Time buckets, each with its networks.
 BUCKETS = 9
+#: The policy of networks that come with the package as well, and were repaired.
+REPAIRED = "repaired"
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
 #: What `solvable` asks for: the collision is avoided for good, or for as long as the episode lasts.
@@ -44,17 +47,14 @@ INPUTS = InputSpace(
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `bucket` (1-9), `solvable` (lasting or paper).
 
-    The policy is the shipped networks for None, acasxu:DIR or acasxu:FILE.npz.
+    The policy is the shipped networks for None, their repaired ones for `repaired`, acasxu:DIR or
+    acasxu:FILE.npz.
     """
     bucket = number(options, "bucket", _DEFAULT_BUCKET, int, 1, BUCKETS)
     solvable = choice(options, "solvable", tuple(_SOLVABLE))
     said = {"bucket": str(bucket)} if bucket != _DEFAULT_BUCKET else {}
     said |= {"solvable": solvable} if solvable != "lasting" else {}
-    place = policy_path(
-        "acasxu", policy, "acasxu", "DIR, a folder of .onnx or .nnet networks, or FILE.npz with all 45"
-    )
-    bank = _networks(place, bucket)
-    uri = None if place is None else f"acasxu:{place}"
+    uri, bank = _policy(policy, bucket)
     return Target(
         name=joined("acasxu", said),
         inputs=INPUTS,
@@ -99,11 +99,21 @@ class AdvisoryPolicy:
         self._previous[rows] = actions
 
 
-def _networks(place: Path | None, bucket: int) -> MlpBank:
-    """The five networks of time `bucket` in a file or folder; None for the shipped ones."""
+def _policy(policy: str | None, bucket: int) -> tuple[str | None, MlpBank]:
+    """The URI of `policy`, None for the shipped one, and its five networks of time `bucket`."""
+    if policy == REPAIRED:
+        if bucket != _DEFAULT_BUCKET:
+            raise PolicyError(
+                f"there are no repaired networks of bucket {bucket}",
+                f"leave bucket={bucket} out, or --policy",
+            )
+        return REPAIRED, read_npz(shipped("acasxu/repaired.npz"))
+    expected = "DIR, a folder of .onnx or .nnet networks, or FILE.npz with all 45; or --policy repaired"
+    place = policy_path("acasxu", policy, "acasxu", expected)
     if place is None:
-        return shipped_networks(bucket)
-    return networks_of(place, bucket) if is_file(place) else networks_in(place, bucket)
+        return None, shipped_networks(bucket)
+    bank = networks_of(place, bucket) if is_file(place) else networks_in(place, bucket)
+    return f"acasxu:{place}", bank
 
 
 def networks_of(file: Path, bucket: int) -> MlpBank:
