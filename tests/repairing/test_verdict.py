@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def fuzzed(before, after):
 
 
 def verdict(**changes):
-    parts = {
+    parts: dict[str, Any] = {
         "pool": PoolLine(1000, 40, 4, 37, 1, 1e-9, 0.1),
         "fuzzed": (fuzzed((9, 8), (2, 0)),),
         "returns": return_line(ends([False] * 4), ends([False] * 4)),

@@ -105,6 +105,34 @@ class Repaired:
     candidate: Path | None
 
 
+@dataclass(frozen=True, slots=True)
+class Exam:
+    """What candidates of a round are validated on."""
+
+    cases: Cases
+    old: Ends  #: of the policy before the repair, on the first of the cases
+    before: Ends  #: of the policy before the round, on all of them
+
+    def since_start(self, ends: Ends) -> tuple[int, int]:
+        """How many cases a candidate with these `ends` has fixed, and how many newly broken."""
+        mine = ends[: len(self.old)]
+        return int((self.old.crashed & mine.passed).sum()), int((self.old.passed & mine.crashed).sum())
+
+    def badness(self, ends: Ends, allowed: float) -> int | None:
+        """How bad a candidate with these `ends` is; None if it is refused.
+
+        It must crash less than the policy before the round by more than chance, and must not newly break
+        more than is `allowed` for each case that is fixed since the start.
+        """
+        fixed, newly = self.since_start(ends)
+        lost = int((self.before.passed & ends.crashed).sum())
+        gained = int((self.before.crashed & ends.passed).sum())
+        if newly > allowed * fixed or paired_chance(gained, lost) > _CHANCE:
+            return None
+        errors = int((~ends.sound).sum() - (~self.before.sound).sum())
+        return int(ends.crashed.sum()) + newly + max(0, errors)
+
+
 class Repair:
     """One repair, stage by stage."""
 
@@ -133,7 +161,6 @@ class Repair:
         best: Path | None = None
         rounds: list[Round] = []
         validation, old = self._validation()
-        before = old
         for number in range(1, self._settings.rounds + 1):
             target = self._target if best is None else self._load(best)
             crashes, passing = self._cases(number, target, findings if number == 1 else None)
@@ -141,11 +168,11 @@ class Repair:
                 self._tell(f"round {number}: no crash was found to learn from")
                 break
             self._lessons(number, target, crashes, passing)
-            result, before_next, candidate = self._candidate(number, best, validation, old, before)
+            exam = self._exam(number, target, validation, old)
+            result, candidate = self._candidate(number, best, exam)
             rounds.append(result)
             self._tell(result.text)
-            if candidate is not None:
-                best, before = candidate, before_next
+            best = candidate or best
         return Repaired(tuple(rounds), best)
 
     def _validation(self) -> tuple[Cases, Ends]:
@@ -161,7 +188,7 @@ class Repair:
             is_graded = not np.isnan(ends.margins).all()
             kept = np.sort(nearest[: max(50, int(_NEAREST * count))]) if is_graded else np.arange(count)
             kept = np.union1d(kept, np.flatnonzero(ends.crashed))
-            held_out = self._held_out(int(_SEARCHING * self._settings.per_round))
+            held_out = self._held_out(0, self._target)
             more = ends_of(Runner(self._target), held_out, self._batch)
             return _packed_cases(Cases.joined([cases[kept], held_out])) | _packed_ends(
                 Ends.joined([ends[kept], more])
@@ -170,13 +197,30 @@ class Repair:
         values = self._journal.arrays("validation", draw)
         return _cases_in(values), _ends_in(values)
 
-    def _held_out(self, episodes: int) -> Cases:
-        """Findings of a search that nothing is learnt from, and cases near them."""
-        seed = seed_for(Purpose.VALIDATION, self._settings.seed)
-        folder = self._journal.folder / "validation-campaign"
+    def _held_out(self, number: int, target: Target) -> Cases:
+        """Findings of a search in the policy of `target` that nothing is learnt from, and cases near them."""
+        seed = seed_for(Purpose.VALIDATION, self._settings.seed, number)
+        episodes = max(20, int(_SEARCHING * self._settings.per_round))
+        folder = self._journal.folder / f"validation-{number}-campaign"
         rng = np.random.default_rng([seed, 1])
-        found = _some(self._search(self._target, max(20, episodes), seed, folder), _HELD_OUT, rng)
-        return Cases.joined([found, _neighbours(self._target, found, rng, 2 * _HELD_OUT)])
+        found = _some(self._search(target, episodes, seed, folder), _HELD_OUT, rng)
+        return Cases.joined([found, _neighbours(target, found, rng, 2 * _HELD_OUT)])
+
+    def _exam(self, number: int, target: Target, validation: Cases, old: Ends) -> "Exam":
+        """What candidates of this round are validated on: the same cases as ever, and findings in `target`.
+
+        The latter were searched for with the policy before the round. They show what it still has to learn;
+        what is newly broken since the start they cannot show, because they all crash with one policy.
+        """
+
+        def prepare() -> Arrays:
+            run = Runner(target)
+            found = self._held_out(number, target) if number > 1 else validation[:0]
+            ends = ends_of(run, Cases.joined([validation, found]), self._batch)
+            return _packed_cases(found) | _packed_ends(ends)
+
+        values = self._journal.arrays(f"round-{number}-exam", prepare)
+        return Exam(Cases.joined([validation, _cases_in(values)]), old, _ends_in(values))
 
     def _cases(self, number: int, target: Target, findings: Cases | None) -> tuple[Cases, Cases]:
         """Cases that crash in this round, and near ones that do not."""
@@ -246,73 +290,51 @@ class Repair:
 
         return learn_numbers(runners, crashes, self._settings.seed)
 
-    def _candidate(
-        self, number: int, best: Path | None, validation: Cases, old: Ends, before: Ends
-    ) -> tuple[Round, Ends, Path | None]:
+    def _candidate(self, number: int, best: Path | None, exam: "Exam") -> tuple[Round, Path | None]:
         """Train from the best candidate so far, and keep what the validation likes most."""
         path = self._journal.folder / f"round-{number}{self._file.suffix}"
         values = self._journal.arrays(f"round-{number}-lessons", dict)
-        labels = len(values["changes_actions"])
 
         def attempt() -> dict[str, Any]:
             networks = self._networks(best)
             corpus = self._corpus(number)
             rng = np.random.default_rng([seed_for(Purpose.TRAINING, self._settings.seed, number), 2])
-            chosen: tuple[float, int, Ends] | None = None
+            chosen: tuple[int, Ends] | None = None
             look, misses = 0, 0
             trial = path.with_name(f"trial{self._file.suffix}")
             for look, _ in enumerate(train(networks, corpus, self._settings.training, rng), start=1):
                 networks.write(trial)
-                ends = ends_of(Runner(self._load(trial)), validation, self._batch)
-                badness = self._badness(ends, old, before)
+                ends = ends_of(Runner(self._load(trial)), exam.cases, self._batch)
+                badness = exam.badness(ends, self._settings.allowed)
                 self._tell(
                     f"round {number}: candidate {look} crashes in {ends.crashed.sum():,} of"
-                    f" {len(ends):,} validation cases, the policy before in {before.crashed.sum():,}"
+                    f" {len(ends):,} validation cases, the policy before in {exam.before.crashed.sum():,}"
                 )
                 misses += 1
                 if badness is not None and (chosen is None or badness < chosen[0]):
-                    chosen, misses = (badness, look, ends), 0
+                    chosen, misses = (badness, ends), 0
                     networks.write(path)
                 if misses >= self._settings.training.patience:
                     break
-            ends = before if chosen is None else chosen[2]
+            ends = exam.before if chosen is None else chosen[1]
+            fixed, newly = exam.since_start(ends)
             return asdict(
                 Round(
                     number=number,
                     crashes=int(values["crashes"]),
                     saved=int(values["saved"]),
-                    labels=labels,
+                    labels=len(values["changes_actions"]),
                     looks=look,
                     is_accepted=chosen is not None,
-                    crashes_before=int(before.crashed.sum()),
+                    crashes_before=int(exam.before.crashed.sum()),
                     crashes_after=int(ends.crashed.sum()),
-                    fixed=int((old.crashed & ends.passed).sum()),
-                    newly_broken=int((old.passed & ends.crashed).sum()),
+                    fixed=fixed,
+                    newly_broken=newly,
                 )
             )
 
         result = Round(**self._journal.report(f"round-{number}", attempt))
-        if not result.is_accepted:
-            return result, before, None
-
-        def validate() -> Arrays:
-            return _packed_ends(ends_of(Runner(self._load(path)), validation, self._batch))
-
-        after = _ends_in(self._journal.arrays(f"round-{number}-validated", validate))
-        return result, after, path
-
-    def _badness(self, ends: Ends, old: Ends, before: Ends) -> float | None:
-        """How bad a candidate is; None if it is refused.
-
-        It must crash less than the policy before the round by more than chance, and must not newly break
-        more than it may since the start.
-        """
-        fixed, newly = int((old.crashed & ends.passed).sum()), int((old.passed & ends.crashed).sum())
-        lost, gained = int((before.passed & ends.crashed).sum()), int((before.crashed & ends.passed).sum())
-        if newly > self._settings.allowed * fixed or paired_chance(gained, lost) > _CHANCE:
-            return None
-        errors = int((~ends.sound).sum() - (~before.sound).sum())
-        return int(ends.crashed.sum()) + newly + max(0, errors)
+        return result, path if result.is_accepted else None
 
     def _networks(self, best: Path | None) -> Trainable:
         if best is None:
@@ -326,7 +348,10 @@ class Repair:
         changes = States.joined([_states_in(one, "changes_") for one in stages])
         kept = States.joined([_states_in(one, "kept_") for one in stages])
         anchors = old.examples(_states_in(stages[0], "kept_"))
-        return Corpus(old.examples(changes), old.examples(kept), anchors, outputs_of(old, anchors))
+        newest = old.examples(_states_in(stages[-1], "changes_"))
+        return Corpus(
+            old.examples(changes), len(newest.which), old.examples(kept), anchors, outputs_of(old, anchors)
+        )
 
 
 def paired_chance(gained: int, lost: int) -> float:

@@ -33,6 +33,7 @@ class Corpus:
     """All that networks are trained on."""
 
     changes: Examples
+    newest: int  #: examples at the end of `changes` that the last round has added
     kept: Examples
     anchors: Examples
     anchor_outputs: NDArray[np.float32]  #: (m, k) of the old networks
@@ -79,6 +80,7 @@ class _Loss:
         self._old = self._torch.from_numpy(old)
         self._scale = float(old.std()) or 1.0
         self._margin = settings.margin * self._usual_gap(old)
+        self._newest = corpus.newest
 
     def _usual_gap(self, old: NDArray[np.float32]) -> float:
         if self._networks.decision is Decision.NUMBERS or old.shape[1] < 2:
@@ -91,7 +93,11 @@ class _Loss:
         total = torch.zeros(())
         for some, weight in ((self._changes, settings.changed), (self._kept, settings.kept)):
             if some.count:
-                rows = torch.from_numpy(rng.integers(some.count, size=settings.batch))
+                rows = rng.integers(some.count, size=settings.batch)
+                if some is self._changes and self._newest:
+                    # later rounds have fewer labels, which would drown in those of the first
+                    rows[::2] = some.count - 1 - rng.integers(self._newest, size=len(rows[::2]))
+                rows = torch.from_numpy(rows)
                 total = total + weight * self._decided(some, rows)
         rows = torch.from_numpy(rng.integers(self._anchors.count, size=settings.batch))
         outputs = self._networks.outputs(self._anchors.inputs[rows], self._anchors.which[rows])
