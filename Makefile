@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The files name everything that is needed: without --no-deps, old versions of pip look for a newer coverage[toml]
 LOCKED := $(PIP) install --require-hashes --no-deps --no-build-isolation
 
-.PHONY: demo extras bench test check unit coverage slow lock release-check clean
+.PHONY: demo extras bench docs test check unit coverage slow lock release-check clean
 
 demo: $(VENV)/installed ## fuzz the shipped aircraft networks for a minute, and explain what was found
 	@$(BIN)/policyfuzz fuzz acasxu --max-time 60s || [ $$? -eq 1 ]  # 1: findings, which is what we want
@@ -23,6 +23,10 @@ extras: $(VENV)/installed ## the simulators that are optional, and MP4 films
 
 bench: $(VENV)/installed ## list the benchmarks: make bench NAME="density --json" runs one
 	@$(BIN)/python -m benchmarks $(or $(NAME),--list)
+
+docs: $(VENV)/installed-dev ## the documentation site, into site/: open site/index.html
+	@# the variable silences an advertisement, which would hide a warning of ours
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 test: check unit slow ## everything that must hold
 
@@ -70,4 +74,4 @@ $(VENV)/installed-dev: $(VENV)/installed requirements/dev.txt requirements/torch
 	@touch $@
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist site

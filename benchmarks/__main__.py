@@ -52,7 +52,7 @@ BENCHMARKS = SPEED | {
     "estimate": "do the intervals of estimate hold, and how many episodes does it save (half an hour)",
     "footprint": "how much code there is, and how much of it runs before the first episode",
     "freshness": "are crashes fresher than other episodes, and does a search gain by freshness (minutes)",
-    "million": "status, show, export and --resume on a campaign with a million findings (minutes)",
+    "million": "status, show, export, report and --resume on a campaign with a million findings (minutes)",
     "witness": "witnesses of findings, whether they hold, and what they cost (an hour)",
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",

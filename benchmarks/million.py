@@ -1,4 +1,4 @@
-"""Time and memory of looking at a campaign with a million findings, and of resuming it."""
+"""Time and memory of looking at a campaign with a million findings, reporting on it, and resuming it."""
 
 import dataclasses
 import json
@@ -36,13 +36,20 @@ _MOST_SECONDS, _MOST_MEGABYTES = 1.0, 150.0
 _MOST_GROWTH = 1.5
 _REPEATS = 3
 
-#: Runs a command and prints its processor seconds, kilobytes and exit code. A small process of its own,
-#: because a child is born with its parent's memory on its account.
+#: Runs a command and prints its processor seconds, kilobytes and exit code; with True, those to its first
+#: line. A small process of its own: a child is born with its parent's memory on its account.
 _MEASURE = """
 import os, subprocess, sys
-process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+is_first_line, *command = sys.argv[1:]
+out = subprocess.PIPE if is_first_line == "True" else subprocess.DEVNULL
+process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+code = None
+if is_first_line == "True" and process.stdout.readline():
+    process.kill()
+    code = 0
 _, status, used = os.wait4(process.pid, 0)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss, os.waitstatus_to_exitcode(status))
+code = os.waitstatus_to_exitcode(status) if code is None else code
+print(used.ru_utime + used.ru_stime, used.ru_maxrss, code)
 """
 
 _LOOKING = {
@@ -53,6 +60,10 @@ _LOOKING = {
     "show 500": ["show", "500"],
     "show --errors": ["show", "--errors"],
 }
+#: Rows are written as they are read, so the first one is there long before the last.
+_FIRST_LINE = {"export, first line": ["export", "--format", "csv", "-o", "/dev/stdout"]}
+#: Reads a sample of the findings, and draws.
+_DRAWING = {"report --no-films": ["report", "--no-films", "-o", "report.html"]}
 _GOING_THROUGH = {
     "export .csv": ["export", "-o", "table.csv"],
     "export .json": ["export", "-o", "table.json"],
@@ -72,7 +83,7 @@ class _Cost:
 @click.option("--findings", type=click.IntRange(min=2 * _FEW), default=1_000_000, show_default=True)
 @as_json
 def command(findings: int, is_json: bool) -> int:
-    """Measure status, show, export and --resume on a campaign with a million findings (minutes)."""
+    """Measure status, show, export, report and --resume on a campaign with a million findings (minutes)."""
     with tempfile.TemporaryDirectory() as folder, progress() as track:
         few, many = Path(folder, "few"), Path(folder, "many")
         for campaign, size in track([(few, _FEW), (many, findings)], "writing campaigns"):
@@ -88,14 +99,18 @@ def command(findings: int, is_json: bool) -> int:
 
 def _lines_of_verbs(few: Path, many: Path, findings: int, track: Track) -> list[Measurement]:
     lines = []
-    for name, (verb, *options) in track((_LOOKING | _GOING_THROUGH).items(), "reading campaigns"):
-        repeats = _REPEATS if name in _LOOKING else 1
-        before, after = (_cost_of([verb, str(one), *options], many.parent, repeats) for one in (few, many))
+    verbs = _LOOKING | _FIRST_LINE | _DRAWING | _GOING_THROUGH
+    for name, (verb, *options) in track(verbs.items(), "reading campaigns"):
+        repeats = _REPEATS if name in _LOOKING | _FIRST_LINE else 1
+        is_first_line = name in _FIRST_LINE
+        before, after = (
+            _cost_of([verb, str(one), *options], many.parent, repeats, is_first_line) for one in (few, many)
+        )
         against = f"{_FEW:,} findings"
         ratio = after.megabytes / before.megabytes
         memory = (f"<= {_MOST_MEGABYTES:.0f} MB", after.megabytes <= _MOST_MEGABYTES)
         seconds: tuple[str, bool | None] = (f"<= {_MOST_SECONDS:g} s", after.seconds <= _MOST_SECONDS)
-        if name in _GOING_THROUGH:
+        if name in _DRAWING | _GOING_THROUGH:
             memory, seconds = (f"<= {_MOST_GROWTH} x", ratio <= _MOST_GROWTH), ("", None)
         time_ratio = after.seconds / before.seconds
         lines += [
@@ -185,14 +200,23 @@ def _write_campaign(folder: Path, size: int) -> None:
     store.close()
 
 
-def _cost_of(arguments: list[str], folder: Path, repeats: int = 1) -> _Cost:
-    """The least that a command line took, in a process of its own."""
-    costs = [_cost_once(arguments, folder) for _ in range(repeats)]
+def _cost_of(arguments: list[str], folder: Path, repeats: int = 1, is_first_line: bool = False) -> _Cost:
+    """The least that a command line took, or took to its first line, in a process of its own."""
+    costs = [_cost_once(arguments, folder, is_first_line) for _ in range(repeats)]
     return _Cost(min(one.seconds for one in costs), min(one.megabytes for one in costs))
 
 
-def _cost_once(arguments: list[str], folder: Path) -> _Cost:
-    command = [sys.executable, "-c", _MEASURE, sys.executable, "-m", "policyfuzz", *arguments]
+def _cost_once(arguments: list[str], folder: Path, is_first_line: bool) -> _Cost:
+    command = [
+        sys.executable,
+        "-c",
+        _MEASURE,
+        str(is_first_line),
+        sys.executable,
+        "-m",
+        "policyfuzz",
+        *arguments,
+    ]
     printed = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
     seconds, kilobytes, code = printed.split()
     if int(code) not in (0, 1):

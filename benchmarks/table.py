@@ -8,10 +8,11 @@ from rich.table import Table
 
 from benchmarks.campaigns import run_campaign
 from benchmarks.measurement import Track, progress
-from policyfuzz.cli.console import format_seconds, print_json, results
+from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
 from policyfuzz.core.errors import MissingExtra, UsageError, unknown_name
 from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.report.quantities import format_seconds
 from policyfuzz.targets.registry import load_target
 
 

@@ -1,5 +1,6 @@
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from hypothesis import settings
 
 from policyfuzz import Budget, Campaign, CampaignConfig, CampaignReader, CampaignWriter, Target, load_target
+
+sys.path.insert(0, str(Path(__file__).parent))
+from browser import chromium
 
 settings.register_profile("policyfuzz", deadline=None)  # a busy machine is no failure
 settings.load_profile("policyfuzz")
@@ -31,3 +35,10 @@ def run_campaign(tmp_path: Path) -> Callable[..., CampaignReader]:
         return CampaignReader(tmp_path / name)
 
     return run
+
+
+@pytest.fixture(scope="module")  # while it is open, no other test of the process can have an event loop
+def browser() -> Iterator[Any]:
+    """A chromium for tests of pages."""
+    with chromium() as running:
+        yield running

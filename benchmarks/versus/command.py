@@ -16,8 +16,9 @@ from benchmarks.versus.report import Report, write_report
 from benchmarks.versus.results import Contest
 from benchmarks.versus.targets import choose
 from benchmarks.versus.trials import Done, Plan, run_all
-from policyfuzz.cli.console import format_seconds, results
+from policyfuzz.cli.console import results
 from policyfuzz.cli.options import FOLDER
+from policyfuzz.report.quantities import format_seconds
 
 EPILOG = """\
 \b

@@ -4,9 +4,11 @@ from policyfuzz.analysis.decisions import Decisions as Decisions
 from policyfuzz.analysis.decisions import record_inside as record_inside
 from policyfuzz.analysis.inconsistent import InconsistentDecisions as InconsistentDecisions
 from policyfuzz.analysis.inconsistent import ShareReplaced as ShareReplaced
+from policyfuzz.api.activations import activations as activations
 from policyfuzz.api.check import Diagnoses as Diagnoses
 from policyfuzz.api.check import check as check
 from policyfuzz.api.compare import compare as compare
+from policyfuzz.api.coverage import coverage as coverage
 from policyfuzz.api.estimate import estimate as estimate
 from policyfuzz.api.failures import FailureMode as FailureMode
 from policyfuzz.api.failures import FailureModes as FailureModes
@@ -88,6 +90,8 @@ from policyfuzz.search.emitters import Emitter as Emitter
 from policyfuzz.search.fuzzer import Fuzzer as Fuzzer
 from policyfuzz.search.strategies import Strategy as Strategy
 from policyfuzz.search.strategies import make_fuzzer as make_fuzzer
+from policyfuzz.store.activations_file import ActivationMap as ActivationMap
+from policyfuzz.store.coverage_file import Coverage as Coverage
 from policyfuzz.store.reader import CampaignReader as CampaignReader
 from policyfuzz.store.records import FailedEpisode as FailedEpisode
 from policyfuzz.store.records import Finding as Finding

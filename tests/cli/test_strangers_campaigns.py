@@ -185,3 +185,12 @@ def test_another_target_must_have_the_same_inputs(cli, campaign):
 def test_result_of_this_process_needs_no_trust():
     Path("own.py").write_text(OWN)
     assert fuzz("own.py:make", max_execs=2000, progress=False).replay(1).is_identical
+
+
+@pytest.mark.parametrize("verb", ["coverage", "activations"])
+def test_analysis_runs_nothing_that_only_the_campaign_names(cli, plant, verb):
+    folder = plant(target="planted.py:make")
+    code, _, err = cli(verb, folder)
+    assert code == 2
+    assert "names code to run" in err
+    assert not has_run()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core import markup
 from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.branches import Branches
 from policyfuzz.core.errors import UsageError
@@ -57,6 +58,21 @@ class InconsistentDecisions:
     draws: int  #: random valid inputs that were run to find the normal episodes
     episodes: int  #: that do not crash when nothing is replaced
     shares: tuple[ShareReplaced, ...]
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{one.share:.0%}",
+                one.replaced,
+                one.crashes,
+                one.episodes,
+                f"{one.crash_rate:.1%} (95 %: {one.low:.1%} to {one.high:.1%})",
+            )
+            for one in self.shares
+        ]
+        head = ["decisions replaced", "number", "crashes", "episodes", "crash rate"]
+        title = f"{self.target}: {self.episodes:,} episodes that do not crash by themselves"
+        return markup.heading(title) + markup.facts({"policy": self.policy}) + markup.table(head, rows)
 
 
 def replace_decisions(

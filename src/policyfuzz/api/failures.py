@@ -1,19 +1,27 @@
 """Findings and failure modes that know their campaign: run again, drawn, filmed, explained."""
 
-import html
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from policyfuzz.core import extras
+from policyfuzz.api.shown import Shown, already_made
+from policyfuzz.core import extras, markup
 from policyfuzz.report.mode_summaries import ModeSummary
-from policyfuzz.store.records import Finding
+from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.triage_file import FindingTriage
-from policyfuzz.store.triage_records import WITNESS, Avoidance, Modes
+from policyfuzz.store.triage_records import DELAYS_ONLY, NONE_FOUND, WITNESS, Avoidance, Mode, Modes
 
 if TYPE_CHECKING:
-    from policyfuzz.api.results import Records, Replayed, Result, Shown
+    from policyfuzz.api.results import Records, Replayed, Result
+
+_WITNESS_TEXTS = {
+    WITNESS: "it could have been avoided",
+    DELAYS_ONLY: "it could have been delayed",
+    NONE_FOUND: "no way to avoid it was found, which proves nothing",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,13 +53,29 @@ class ResultFinding(Finding):
         again: Replayed = self.result.replay(self.id)
         return again
 
-    def picture(self, path: str | os.PathLike[str] | None = None) -> "Shown":
+    def picture(self, path: str | os.PathLike[str] | None = None) -> Shown:
         """Draw its episode into the PNG file `path`."""
         return self.replay().picture(path)
 
-    def film(self, path: str | os.PathLike[str] | None = None) -> "Shown":
+    def film(self, path: str | os.PathLike[str] | None = None) -> Shown:
         """Film its episode into `path`, an .mp4 or .gif file, beside its witness if it has one."""
         return self.replay().film(path)
+
+    def _repr_html_(self) -> str:
+        mode = self.mode
+        known: dict[str, object] = {
+            "return": self.episode_return,
+            "margin": self.margin,
+            "failure mode": "" if mode is None else f"M{mode.number}: {mode.words}",
+            "with other case seeds": f"crashes with {self.reseeded_crashes} of {self.reseeded}"
+            if self.reseeded
+            else "",
+            **_avoidance_facts(self.triage.avoidance),
+            **self.result.input_texts(self.id),
+        }
+        doubt = "" if self.status == CONFIRMED else f" ({self.status})"
+        title = f"finding {self.id}: {self.kind} at step {self.crash_step}{doubt}"
+        return markup.heading(title) + markup.facts(known) + _film_html(self.result.folder, self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +105,14 @@ class FailureMode:
         """All of its findings."""
         return self.result.findings_at(self.summary.mode.members)
 
+    def picture(self, path: str | os.PathLike[str] | None = None) -> Shown:
+        """Draw the episode of its representative into the PNG file `path`."""
+        return self.representative.picture(path)
+
+    def film(self, path: str | os.PathLike[str] | None = None) -> Shown:
+        """Film its representative into `path`, an .mp4 or .gif file, beside its witness if it has one."""
+        return self.representative.film(path)
+
     def row(self) -> dict[str, Any]:
         """What is known of it, by name."""
         mode = asdict(self.summary.mode)
@@ -90,6 +122,21 @@ class FailureMode:
     def __repr__(self) -> str:
         mode = self.summary.mode
         return f"M{mode.number}: {len(mode.members):,} findings, {mode.kind}: {mode.words}"
+
+    def _repr_html_(self) -> str:
+        summary, mode = self.summary, self.summary.mode
+        known: dict[str, object] = {
+            "findings": f"{len(mode.members):,} from {mode.roots:,} lines of descent",
+            "share of the failure probability": _share_text(mode),
+            "severity": mode.severity,
+            "near neighbours that crash": "" if math.isnan(mode.robustness) else f"{mode.robustness:.0%}",
+            "avoidable": summary.avoidable_text,
+            "decided": summary.decided_text,
+            "representative": f"finding {mode.representative}",
+            **_avoidance_facts(summary.avoidance),
+        }
+        film = _film_html(self.result.folder, mode.representative)
+        return markup.heading(f"M{mode.number}: {mode.words or mode.kind}") + markup.facts(known) + film
 
 
 class FailureModes(Sequence[FailureMode]):
@@ -131,12 +178,44 @@ class FailureModes(Sequence[FailureMode]):
 
     def _repr_html_(self) -> str:
         if not self._found:
-            return f"<p>{html.escape(repr(self))}</p>"
-        cells = "".join(
-            f"<tr><td>M{one.number}</td><td>{len(one.summary.mode.members):,}</td>"
-            f'<td style="text-align:left">{html.escape(one.words or one.summary.mode.kind)}</td>'
-            f'<td style="text-align:left">{html.escape(one.summary.avoidable_text)}</td></tr>'
+            return markup.paragraph(repr(self))
+        rows = [
+            (
+                f"M{one.number}",
+                len(one.summary.mode.members),
+                one.words or one.summary.mode.kind,
+                _share_text(one.summary.mode),
+                one.summary.mode.severity,
+                one.summary.avoidable_text,
+                one.summary.mode.representative,
+            )
             for one in self
-        )
-        head = "<tr><th>mode</th><th>findings</th><th>what</th><th>avoidable</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{cells}</tbody></table>"
+        ]
+        head = ["mode", "findings", "what", "share of failures", "severity", "avoidable", "representative"]
+        reason = "" if self.about is None else self.about.reason
+        return markup.table(head, rows) + (markup.paragraph(f"grouping: {reason}") if reason else "")
+
+
+def _share_text(mode: Mode) -> str:
+    """Which share of all failures is of `mode`; empty if that is not known."""
+    if math.isnan(mode.share):
+        return ""
+    return f"{mode.share:.0%} (95 %: {mode.share_low:.0%} to {mode.share_high:.0%})"
+
+
+def _avoidance_facts(avoidance: Avoidance | None) -> dict[str, object]:
+    """Whether a crash could have been avoided, how, and up to when."""
+    if avoidance is None:
+        return {}
+    last, words = avoidance.last_chance, f": {avoidance.words}" if avoidance.words else ""
+    return {
+        "witness": f"{_WITNESS_TEXTS.get(avoidance.verdict, avoidance.verdict)}{words}",
+        "point of no return": "" if last is None else f"step {last}",
+        "decision": avoidance.blamed,
+    }
+
+
+def _film_html(folder: Path, number: int) -> str:
+    """The film or picture of a finding if there is one. None is made unasked: that may take minutes."""
+    made = already_made(folder, number)
+    return markup.paragraph("not filmed yet: call .film()") if made is None else made._repr_html_()

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReason, seconds_of
 from policyfuzz.core.target import Diagnosis, Level, Target, split_options
 from policyfuzz.execution.executor import choose_executor
+from policyfuzz.report.watching import check_watchers, watching
 from policyfuzz.targets.trust import require_trust
 
 
@@ -51,6 +52,8 @@ def fuzz(
     resume: bool = False,
     progress: bool = True,
     callbacks: Iterable[Listener] | Listener = (),
+    log: str | Sequence[str] = (),
+    on_finding: str | None = None,
     force: bool = False,
     strategy: str | None = None,
     seed: int | None = None,
@@ -80,13 +83,17 @@ def fuzz(
     The campaign goes into the folder `out`, or into one that is removed when this process ends; `resume`
     continues the one in `out`. With `sync` it goes into that folder, under the name `out` or one that is
     free, and syncs with the other instances there. Every callback gets every event, and
-    may raise `Stop`. A target that fails its health check raises `UnhealthyTarget`; `force` continues anyway.
+    may raise `Stop`. `log="tensorboard"` logs curves, histograms and pictures to the folder tensorboard of
+    the campaign. `on_finding` is a command that is run for each new mode, as by `--on-finding`.
+    A target that fails its health check raises `UnhealthyTarget`; `force` continues anyway.
     What the check finds doubtful, such as a key that `info` never has, is a Python warning.
 
     The arguments from `strategy` on are the options of `policyfuzz fuzz` with these names; `CampaignOptions`
     describes them.
     """
     budget = Budget(seconds_of(max_time), max_execs, max_findings)
+    logs = (log,) if isinstance(log, str) else tuple(log)
+    check_watchers(logs, on_finding)
     executor_choice = choose_executor(executor, workers, seconds_of(timeout))
     listeners = _listeners(callbacks)
     folder, shared = (None if path is None else Path(path) for path in (out, sync))
@@ -119,7 +126,8 @@ def fuzz(
     # a default oracle may depend on the policy, so references get the one that was chosen
     chosen = split_options(subject.name)[1].get("oracle") if oracle is None else oracle
     others = [made(None if one == OWN_POLICY else one, chosen) for one in references]
-    with progress_bar() if progress else nullcontext() as bar:
+    watched = watching(subject, logs, on_finding, _warn)
+    with watched as watchers, progress_bar() if progress else nullcontext() as bar:
         launched = launch(
             subject,
             budget,
@@ -146,7 +154,7 @@ def fuzz(
             references=others,
             make_executor=executor_choice.make_executor,
             make_runner=executor_choice.make_runner,
-            listeners=(*(() if bar is None else (bar,)), _Warner(force), *listeners),
+            listeners=(*(() if bar is None else (bar,)), _Warner(force), *watchers, *listeners),
             force=force,
             discard_unhealthy=True,
         )
@@ -168,6 +176,10 @@ class _Warner:
             if one.level is not Level.GOOD:
                 hint = f" (hint: {one.hint})" if one.hint else ""
                 warnings.warn(f"{one.name}: {one.message}{hint}", HealthWarning, stacklevel=2)
+
+
+def _warn(note: str) -> None:
+    warnings.warn(note, RuntimeWarning, stacklevel=2)
 
 
 def _listeners(callbacks: Iterable[Listener] | Listener) -> tuple[Listener, ...]:

@@ -1,7 +1,5 @@
 """What a campaign found, for Python and notebooks."""
 
-import base64
-import html
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.api.failures import FailureMode, FailureModes, ResultFinding
-from policyfuzz.core import extras
-from policyfuzz.core.errors import UsageError
+from policyfuzz.api.shown import Shown
+from policyfuzz.core import extras, markup
+from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.recording import Recording, record
 from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Runner, Target
@@ -32,8 +31,6 @@ from policyfuzz.triage.boundary import EPISODES, find_boundary
 from policyfuzz.triage.campaign_triage import TriageSettings, triage_campaign
 from policyfuzz.triage.replay import Replay, is_safe_to_run, replay, replay_on, target_of
 
-#: Films larger than this are not put into a notebook, which would hold them as text.
-_LARGEST_EMBEDDED_BYTES = 20_000_000
 #: Rows that a notebook or a prompt shows of a table.
 _ROWS_SHOWN = 10
 #: Records that are read at once.
@@ -91,8 +88,10 @@ class Records(Sequence[Record], Generic[Record]):
         return "\n".join([f"{len(self):,} records", *lines, *last])
 
     def _repr_html_(self) -> str:
-        count = f"<p>{len(self):,} records</p>"
-        return count + _html_table(self._campaign.columns(self._table), self[:_ROWS_SHOWN].rows())
+        columns, rows = self._campaign.columns(self._table), self[:_ROWS_SHOWN].rows()
+        more = len(self) - _ROWS_SHOWN
+        last = markup.paragraph(f"... {more:,} more") if more > 0 else ""
+        return markup.paragraph(f"{len(self):,} records") + _html_table(columns, rows) + last
 
     def _stored(self) -> Iterator[dict[str, Any]]:
         """The rows of the records as they are stored."""
@@ -118,28 +117,6 @@ class Records(Sequence[Record], Generic[Record]):
             if "is_distinct" in row:
                 row["is_distinct"] = bool(row["is_distinct"])
             yield row
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A picture or film: a file, which notebooks show."""
-
-    path: Path
-
-    def __fspath__(self) -> str:
-        return os.fspath(self.path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    def _repr_html_(self) -> str:
-        content, kind = self.path.read_bytes(), self.path.suffix.lower()
-        if len(content) > _LARGEST_EMBEDDED_BYTES:
-            return f"<code>{self.path}</code>"
-        data = base64.b64encode(content).decode()
-        if kind == ".mp4":
-            return f'<video controls loop src="data:video/mp4;base64,{data}"></video>'
-        return f'<img src="data:image/{kind[1:]};base64,{data}">'
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -302,12 +279,41 @@ class Result:
         target = self.target or target_of(self._campaign, None, self.trust, None)
         return find_boundary(target, Runner(target), found.input, found.case_seed, max_execs)
 
+    def report(
+        self,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        films: int | None = None,
+    ) -> "Shown":
+        """Write a report to the file `path`: .html, .md, .xml (JUnit) or .json, one file that needs no other.
+
+        The `films` worst failure modes are filmed, 12 by default; 0 makes no films and runs nothing.
+        """
+        from policyfuzz.report.campaign_report.write import MOST_FILMS, format_of, write_report
+
+        file, most = Path(path), MOST_FILMS if films is None else films
+        form = format_of(file)
+        code = f"policyfuzz.open_result({str(self.folder)!r}).report({str(file)!r}, films={most})"
+        write_report([self.folder], file, form, code, most, self.trust, self.target)
+        return Shown(file)
+
     def outside_own_reset(self, finding: int) -> dict[str, float] | None:
         """Dimension to how far the finding lies outside of what the environment's own reset draws.
 
         The farthest comes first; nothing is inside. None where that is not known.
         """
         return excesses(self._campaign, self._campaign.finding(finding).input)
+
+    def input_texts(self, finding: int) -> dict[str, str]:
+        """Dimension to value and unit of the input of the finding of this number, for a reader."""
+        row = self.findings_at([finding]).rows()[0]
+        values = ((one, row[str(one["column"])]) for one in self._campaign.dimensions)
+        return {
+            str(one["name"]): f"{value:.6g} {one['unit']}".rstrip()
+            if isinstance(value, float)
+            else str(value)
+            for one, value in values
+        }
 
     def _findings(self, status: str | None, where: str = "1") -> Records[ResultFinding]:
         """The findings of this `status`, None for all, for which `where` holds."""
@@ -324,12 +330,32 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
+        now, config = self.progress, self._campaign.config
+        likely = {"failure probability": self.failure_probability} if now.samples else {}
+        ran = f"{now.executions:,} episodes in {now.seconds:.1f} s"
+        stopped = f", stopped by {self.stop_reason}" if self.stop_reason else ""
+        known = {
+            "policy": config.policy,
+            "ran": f"{ran}, strategy {config.strategy}, seed {config.seed}{stopped}",
+            **likely,
+            "errors": f"{now.failures:,} episodes could not be run" if now.failures else "",
+            "campaign": self.folder,
+        }
+        found = f"{now.findings:,} findings, {now.distinct_findings:,} of them distinct"
+        head = markup.heading(f"{config.target}: {found}") + markup.facts(known)
+        try:
+            modes = self.modes
+        except CampaignError as error:  # the campaign can be read, whatever lies beside it
+            return head + markup.paragraph(error) + self._findings_html()
+        return head + (modes._repr_html_() if len(modes) else self._findings_html())
+
+    def _findings_html(self) -> str:
+        """The first findings, distinct ones before others."""
         rows = self._findings(CONFIRMED, "is_distinct")[:_ROWS_SHOWN].rows()
         if len(rows) < _ROWS_SHOWN:
             rows += self._findings(CONFIRMED, "NOT is_distinct")[: _ROWS_SHOWN - len(rows)].rows()
         inputs = [str(dimension["column"]) for dimension in self._campaign.dimensions]
-        columns = ["id", "kind", "crash_step", "return", *inputs]
-        return f"<p>{html.escape(repr(self))}</p>{_html_table(columns, rows)}"
+        return _html_table(["id", "kind", "crash_step", "return", *inputs], rows)
 
 
 def open_result(folder: str | os.PathLike[str], trust: bool = False) -> Result:
@@ -348,14 +374,10 @@ def _text_lines(columns: list[str], rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _html_table(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return ""
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(_text(row[column]))}</td>' for column in columns)}</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    def cell(value: Any) -> Any:
+        return _text(value) if isinstance(value, str) else value
+
+    return markup.table(columns, ([cell(row[column]) for column in columns] for row in rows))
 
 
 def _text(value: Any) -> str:

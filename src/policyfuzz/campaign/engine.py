@@ -13,7 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Stopped, Waiting
+from policyfuzz.campaign.events import (
+    BatchDone,
+    BatchEpisodes,
+    Event,
+    Examined,
+    Listener,
+    Started,
+    Stopped,
+    Waiting,
+)
 from policyfuzz.campaign.exhaustion import Exhaustion
 from policyfuzz.campaign.health import (
     MIN_FIRST_EPISODES,
@@ -352,7 +361,13 @@ class Campaign:
             record = self._record(searched, update, findings, verdicts, failed, origins)
             repeated = outcomes[is_repeat].tolist()
             self.store.commit(replace(record, trials=trials, repeated=repeated))
-        self._emit(BatchDone(self.progress, findings, failed))
+        episodes = BatchEpisodes(
+            results.returns,
+            results.verdicts.margins,
+            np.isin(searched.purposes, (Purpose.SAMPLE, Purpose.EXPLORE)),
+            self._fuzzer.emitter_counts(searched),
+        )
+        self._emit(BatchDone(self.progress, findings, failed, verdicts, trials, episodes))
 
     def _origins(self, cases: Cases) -> list[str | None]:
         """Names of the instances that cases were taken from, None for those of this one."""

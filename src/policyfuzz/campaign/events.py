@@ -1,11 +1,14 @@
 """What happens in a campaign. The engine emits events and never knows who listens."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from policyfuzz.core.settings import Budget, CampaignConfig, StopReason
 from policyfuzz.core.target import Diagnosis
-from policyfuzz.store.records import FailedEpisode, Finding, Progress
+from policyfuzz.store.records import FailedEpisode, Finding, Progress, SeedTrial, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,16 @@ class Examined:
     diagnoses: list[Diagnosis]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchEpisodes:
+    """The n episodes of a batch that the search asked for or imported, in numbers."""
+
+    returns: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  #: (n,)
+    margins: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  #: (n,) NaN if not known
+    is_random: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))  #: (n,) random draws
+    emitters: Mapping[str, int] = field(default_factory=dict)  #: how many each proposed; empty if unnamed
+
+
 @dataclass(frozen=True, slots=True)
 class BatchDone:
     """A batch has been run, learnt from and stored."""
@@ -33,6 +46,9 @@ class BatchDone:
     progress: Progress
     findings: list[Finding]  #: new ones
     failed: list[FailedEpisode]  #: episodes that could not be run to their end
+    verdicts: list[Verdict] = field(default_factory=list)  #: on earlier findings that were run again
+    trials: list[SeedTrial] = field(default_factory=list)  #: of findings with other case seeds that are over
+    episodes: BatchEpisodes = field(default_factory=BatchEpisodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ Examples:
   policyfuzz fuzz acasxu --sync shared --max-time 1h      once per core or machine
   policyfuzz fuzz bipedal -j 8 --timeout 30s --max-time 1h
   policyfuzz fuzz bipedal --executor ray:auto --max-time 12h
+  policyfuzz fuzz acasxu --log tensorboard --on-finding ./tell-chat.sh --max-time 12h
 
 \b
 Limits count from the first start of a campaign, resumed parts included. Without a limit it runs
@@ -70,6 +71,19 @@ the number of workers."""
     show_default=True,
     help="Live screen, a line every few seconds, or nothing; all on stderr.",
 )
+@click.option(
+    "--log",
+    "logs",
+    type=click.Choice(["tensorboard"]),
+    multiple=True,
+    help="Log curves, histograms and pictures of new modes to DIR/tensorboard.",
+)
+@click.option(
+    "--on-finding",
+    metavar="COMMAND",
+    help="Run COMMAND for each new mode: a finding unlike all earlier ones of its kind. It gets the facts by"
+    " variables (POLICYFUZZ_KIND, ...) and as JSON on stdin; what it prints goes to DIR/on-finding.log.",
+)
 @as_json
 @click.option("--force", is_flag=True, help="Search even if the health check fails.")
 @campaign_options(
@@ -97,6 +111,8 @@ def command(
     sync: Path | None,
     resume: bool,
     ui: str,
+    logs: tuple[str, ...],
+    on_finding: str | None,
     is_json: bool,
     force: bool,
     **chosen: Any,
@@ -113,10 +129,12 @@ def command(
     from policyfuzz.cli.summary import print_summary
     from policyfuzz.core.settings import Budget, StopReason
     from policyfuzz.report.tables import totals
+    from policyfuzz.report.watching import check_watchers, watching
     from policyfuzz.store.reader import CampaignReader
     from policyfuzz.targets.trust import require_trust
 
     budget = Budget(max_time, max_execs, max_findings)
+    check_watchers(logs, on_finding)
     _stop_on_signals()
     ui = chosen_ui(ui)
     with user_prints_to_stderr():
@@ -135,7 +153,9 @@ def command(
             loaded = [
                 request.load_reference(executor, target, not_blank("--reference", uri)) for uri in references
             ]
-        with make_listener(ui) as listener:
+        say_wait = _say if ui != "none" else lambda _: None
+        watched = watching(target, logs, on_finding, _say, say_wait)
+        with watched as watchers, make_listener(ui) as listener:
             launched = launch(
                 target,
                 budget,
@@ -147,7 +167,7 @@ def command(
                 references=loaded,
                 make_executor=executor.make_executor,
                 make_runner=executor.make_runner,
-                listeners=(listener,),
+                listeners=(listener, *watchers),
                 force=force,
             )
     if launched.reason is StopReason.UNHEALTHY:
@@ -168,6 +188,10 @@ def command(
         echo("policyfuzz: no episode was run within the limits; allow more time", err=True)
         return 3
     return codes.get(launched.reason, 1 if launched.progress.findings else 0)
+
+
+def _say(note: str) -> None:
+    echo(f"policyfuzz: {note}", err=True)
 
 
 def _stop_on_signals() -> None:

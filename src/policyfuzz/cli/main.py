@@ -11,6 +11,7 @@ import click
 
 from policyfuzz.cli import process
 from policyfuzz.cli.echo import echo, show_usage_error, show_warning
+from policyfuzz.core import variables
 from policyfuzz.core.errors import PolicyFuzzError, TargetCodeError, UsageError, unknown_name
 
 #: Verb to what it does; its module is imported only when the verb is used.
@@ -28,11 +29,25 @@ VERBS = {
     "replay": "Run a finding again and draw it.",
     "minimize": "Say how far a finding is from safe.",
     "inconsistent": "Replace some decisions of the policy and count crashes.",
+    "report": "Write one file about campaigns, with films, to send to somebody.",
+    "coverage": "Say which states and behaviours campaigns covered.",
+    "activations": "Say whether the policy inside tells crashes from normal episodes.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }
 
-EPILOG = """\
+#: Exit code to meaning. The documentation lists this table.
+EXIT_CODES = {
+    0: "nothing found",
+    1: "confirmed findings (replay, minimize: the policy crashes; compare: the other policy is worse)",
+    2: "wrong usage, or a file that is missing, damaged or not writable",
+    3: "the target is unhealthy, or its code fails: fuzzing it would prove nothing",
+    4: "internal error",
+    130: "interrupted; all finished batches are saved",
+}
+
+_CODES = "\n".join(f"  {code:<5}{meaning}" for code, meaning in EXIT_CODES.items())
+EPILOG = f"""\
 \b
 Examples:
   policyfuzz fuzz acasxu --max-time 1m      fuzz the shipped networks
@@ -41,8 +56,8 @@ Examples:
   policyfuzz replay campaigns/acasxu-1 1    fly finding 1 again and draw it
 
 \b
-Exit codes: 0 nothing found, 1 confirmed findings, 2 wrong usage or files, 3 unhealthy target,
-4 internal error, 130 interrupted (finished batches are saved)."""
+Exit codes:
+{_CODES}"""
 
 
 class _Verbs(click.Group):
@@ -89,7 +104,7 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _hush_warnings() -> None:
     """Keep Python warnings of simulators and model packages off the screen, unless asked for with -W."""
-    is_asked_for = sys.warnoptions or os.environ.get("POLICYFUZZ_DEBUG")
+    is_asked_for = sys.warnoptions or os.environ.get(variables.DEBUG)
     # filters would not do: packages add some of their own
     warnings.showwarning = show_warning if is_asked_for else lambda *_arguments, **_named: None
 
@@ -138,12 +153,12 @@ def _told(error: PolicyFuzzError, name: str) -> int:
 
 
 def _internal_error(error: Exception, name: str) -> int:
-    if os.environ.get("POLICYFUZZ_DEBUG"):
+    if os.environ.get(variables.DEBUG):
         echo("".join(traceback.format_exception(error)), err=True)
         return 4
     echo(
         f"{name}: internal error: {type(error).__name__}: {error}\n"
-        "  hint: set POLICYFUZZ_DEBUG=1 to see where, and report it with that output",
+        f"  hint: set {variables.DEBUG}=1 to see where, and report it with that output",
         err=True,
     )
     return 4

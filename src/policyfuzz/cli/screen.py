@@ -18,10 +18,11 @@ from rich.table import Table
 from rich.text import Text
 
 from policyfuzz.campaign.events import BatchDone, Event, Examined, Listener, Started, Synced, Waiting
-from policyfuzz.cli.console import format_rate, format_seconds, talk
+from policyfuzz.cli.console import talk
 from policyfuzz.cli.summary import failures_text, workers_text
 from policyfuzz.core.settings import Budget, CampaignConfig
 from policyfuzz.core.target import Diagnosis, Level
+from policyfuzz.report.quantities import format_rate, format_seconds
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.records import Finding, Progress
 

@@ -13,7 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.cli.console import format_seconds, json_text, print_json, results
+from policyfuzz.cli.console import json_text, print_json, results
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.modes_text import avoidance_lines, boundary_lines, mode_lines, mode_values, modes_lines
 from policyfuzz.cli.options import FOLDER, as_json
@@ -27,6 +27,7 @@ from policyfuzz.report.mode_summaries import (
     summary_of,
 )
 from policyfuzz.report.outside import excesses, outside_text
+from policyfuzz.report.quantities import format_seconds
 from policyfuzz.report.ranking import ORDERS, ranked
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader

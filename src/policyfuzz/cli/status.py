@@ -9,9 +9,10 @@ import click
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from policyfuzz.cli.console import format_rate, format_seconds, print_json, results
+from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import FOLDER, as_json
-from policyfuzz.cli.summary import POLICY_OF_TARGET, print_summary
+from policyfuzz.cli.summary import print_summary
+from policyfuzz.report.commands import POLICY_OF_TARGET
 from policyfuzz.report.instances import (
     DAMAGED,
     KILLED,
@@ -24,6 +25,7 @@ from policyfuzz.report.instances import (
     instances_in,
     together,
 )
+from policyfuzz.report.quantities import format_rate, format_seconds
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.report.tables import totals
 from policyfuzz.store.database import is_being_written

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from policyfuzz.cli.console import format_seconds, talk
+from policyfuzz.cli.console import talk
+from policyfuzz.report.quantities import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console

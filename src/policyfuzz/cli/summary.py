@@ -1,10 +1,7 @@
 """The results of a campaign, printed for people."""
 
-import json
 import math
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +9,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from policyfuzz.cli.console import format_rate, format_seconds
 from policyfuzz.core.settings import CampaignConfig, StopReason
+from policyfuzz.report.commands import POLICY_OF_TARGET, code_of, replay_command
+from policyfuzz.report.input_text import value_text
 from policyfuzz.report.outside import outside_text, own_crashes_of, own_range_text, own_reset_of
+from policyfuzz.report.quantities import format_rate, format_seconds
 from policyfuzz.report.ranking import worst_and_most_different
 from policyfuzz.report.statistics import FailureProbability
 from policyfuzz.store.reader import CampaignReader
@@ -24,9 +23,6 @@ from policyfuzz.store.records import CONFIRMED, Finding, Progress
 _SHOWN = 8
 #: Characters of a name in a table. A file from a stranger may hold a million, which take minutes to lay out.
 _LONGEST_CELL = 80
-
-#: What stands for the policy of a target that brings its own, or one of a Python program.
-POLICY_OF_TARGET = "the target's own"
 
 
 def crash_rates(progress: Progress, of_solvable: bool) -> dict[str, str]:
@@ -179,25 +175,13 @@ def _was_sampling(config: CampaignConfig, progress: Progress, stop_reason: str |
     return is_cut and progress.executions > 0 and not progress.mutants and not progress.imports
 
 
-def value_text(dimension: Mapping[str, Any], value: float, number_format: str = "") -> str:
-    """The value of an input for a reader: a number, or the name of what was chosen."""
-    options = dimension.get("options")  # files of earlier versions have none
-    if options:
-        return str(json.loads(options)[int(value)])
-    return f"{value:.0f}" if dimension["kind"] in ("integer", "seed") else format(float(value), number_format)
-
-
 def replay_lines(campaign: CampaignReader, number: int | str, label: str, options: str = "") -> list[str]:
     """The command that replays finding `number`, or mode M1, and the code that its --trust would run.
 
     A stranger may have named that code, so nobody should paste the one without having seen the other.
     """
-    from policyfuzz.targets.trust import named_code
-
-    code = named_code(campaign.config.target, campaign.config.policy)
-    trust = " --trust" if code else ""
-    command = f"policyfuzz replay {shlex.quote(str(campaign.folder))} {number}{trust}{options}"
-    return [f"{label:<11}  {command}", *(f"{'':<13}runs code: {one}" for one in code)]
+    command = replay_command(campaign, number)
+    return [f"{label:<11}  {command}{options}", *(f"{'':<13}runs code: {one}" for one in code_of(campaign))]
 
 
 def input_lines(campaign: CampaignReader, row: NDArray[np.float64]) -> list[str]:

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.conformance.subject import Subject, Violation, differences, interrupt_after
+from policyfuzz.core import variables
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.interfaces import Frame, Renders
 from policyfuzz.core.target import Runner
 from policyfuzz.store.records import FLAKY
-from policyfuzz.targets.registry import TRUST_VARIABLE, load_target
+from policyfuzz.targets.registry import load_target
 
 #: Inputs that are drawn to look at an input space.
 _DRAWS = 200
@@ -144,7 +145,7 @@ def another_process_gives_the_same(subject: Subject) -> None:
         check=False,
         env=os.environ
         | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
-        | ({TRUST_VARIABLE: "1"} if subject.trust else {}),
+        | ({variables.TRUST: "1"} if subject.trust else {}),
     )
     if finished.returncode:
         last = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]

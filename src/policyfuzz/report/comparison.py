@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from policyfuzz.core import extras
+from policyfuzz.core import extras, markup
 from policyfuzz.report.statistics import FailureProbability, percentage
 from policyfuzz.store.comparisons import ERROR, Ending
 from policyfuzz.triage.compare import FINDINGS_OF_A, FINDINGS_OF_B, POOL, Case
@@ -13,6 +13,8 @@ from policyfuzz.triage.compare import FINDINGS_OF_A, FINDINGS_OF_B, POOL, Case
 SIGNIFICANCE = 0.05
 #: Newly failing cases of the pool that a summary lists.
 _CASES_LISTED = 100
+#: Columns of the table of groups.
+_HEADS = ("", "cases", "fixed", "still failing", "newly failing", "both pass", "errors A", "errors B")
 #: Verdicts about B.
 WORSE, BETTER, NOT_SHOWN = "worse", "better", "no difference shown"
 
@@ -209,6 +211,14 @@ class Comparison:
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_html_(self) -> str:
+        same = ", the same policy" if self.is_same_policy else ""
+        about = {"target": self.target, "A": self.a, "B": f"{self.b}{same}"}
+        text = "\n".join([*self._numbers()[1:], *self._campaigns(), *self._advice()[1:]])
+        table = markup.table(_HEADS, self._counted())
+        verdict = markup.heading(self._verdict_text())
+        return verdict + markup.facts(about) + table + markup.paragraph(text)
+
     def _row(self, pair: Pair) -> dict[str, Any]:
         values = dict(zip(self.dimensions, pair.case.input.tolist(), strict=True))
         return {
@@ -221,16 +231,27 @@ class Comparison:
         }
 
     def _table(self) -> list[str]:
-        heads = ("", "cases", "fixed", "still failing", "newly failing", "both pass", "errors A", "errors B")
-        table: list[tuple[str, ...]] = [heads]
-        for name, one in self.groups.items():
-            counts = (one.cases, one.fixed, one.still_failing, one.newly_failing, one.both_pass)
-            values = (*counts, one.errors_of_a, one.errors_of_b)
-            table.append((name, *(f"{value:,}" for value in values)))
+        table = [_HEADS, *((name, *(f"{value:,}" for value in counts)) for name, *counts in self._counted())]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return [
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
             for row in table
+        ]
+
+    def _counted(self) -> list[tuple[Any, ...]]:
+        """The name of each group, and its counts in the order of _HEADS."""
+        return [
+            (
+                name,
+                one.cases,
+                one.fixed,
+                one.still_failing,
+                one.newly_failing,
+                one.both_pass,
+                one.errors_of_a,
+                one.errors_of_b,
+            )
+            for name, one in self.groups.items()
         ]
 
     def _numbers(self) -> list[str]:

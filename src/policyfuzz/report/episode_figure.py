@@ -23,18 +23,26 @@ from policyfuzz.core.errors import CannotRender
 from policyfuzz.core.interfaces import Renders
 from policyfuzz.core.recording import Recordings, record, record_all
 from policyfuzz.core.target import Runner
-from policyfuzz.core.visible import visible_line
 from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.report import panels
 from policyfuzz.report.film import Camera, Picture
-from policyfuzz.report.marks import BAND, CRASH, LAST_CHANCE, POLICY, WITNESS, witness_name
+from policyfuzz.report.marks import (
+    BAND,
+    CRASH,
+    LAST_CHANCE,
+    POLICY,
+    WITNESS,
+    picture_text,
+    plain_text,
+    witness_name,
+)
 from policyfuzz.report.panels import MOST_ACTIONS, MOST_PANELS, Panel
 from policyfuzz.report.passing import PassingEpisodes, passing_episodes
 from policyfuzz.store.triage_records import Avoidance
 from policyfuzz.triage.replay import Replay
 
-#: Characters of a line of the title, and of the name of a number: the figure has room for so many.
-_TITLE_WIDTH, _NAME_WIDTH = 120, 44
+#: Characters of a line of the title: the figure has room for so many.
+_TITLE_WIDTH = 120
 #: Inches.
 _WIDTH, _STILLS_HEIGHT, _ROW_HEIGHT, _MARGIN_HEIGHT = 11.0, 2.1, 1.55, 1.15
 _COLUMNS, _DOTS_PER_INCH = 3, 120
@@ -188,7 +196,7 @@ def _draw_panel(axes: Axes, panel: Panel, end: int) -> None:
         axes.plot(
             panel.left_at, panel.policy[panel.left_at], "o", color=POLICY, fillstyle="none", markersize=7
         )
-    axes.set_title(_short(panel.name), loc="left", fontsize="small")
+    axes.set_title(picture_text(panel.name), loc="left", fontsize="small")
     axes.set_xlim(-0.01 * end, 1.01 * end)
     axes.tick_params(labelsize="x-small", labelbottom=False)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -198,7 +206,7 @@ def _draw_panel(axes: Axes, panel: Panel, end: int) -> None:
         axes.spines[side].set_visible(False)
     if panel.choices:
         known = sorted(panel.choices)
-        axes.set_yticks(known, [_short(panel.choices[value], 20) for value in known])
+        axes.set_yticks(known, [picture_text(panel.choices[value], 20) for value in known])
         axes.set_ylim(known[0] - 0.5, known[-1] + 0.5)
 
 
@@ -244,7 +252,7 @@ def _title(
         )
     elif replay.crashes and all(panel.left_at is None for panel in shown):
         lines.append("no number is outside of the band of passing episodes at the crash")
-    return "\n".join(part for line in lines for part in textwrap.wrap(_plain(line), _TITLE_WIDTH))
+    return "\n".join(part for line in lines for part in textwrap.wrap(plain_text(line), _TITLE_WIDTH))
 
 
 def _stills(replay: Replay, seen: _Seen) -> list[tuple[str, str, dict[int, Picture]]]:
@@ -283,7 +291,7 @@ def _draw_stills(
             axes.spines[:].set(visible=True, color="0.8")
             is_crash = step == crash_step and colour == POLICY
             said = f"step {step}" if len(rows) == 1 else f"{name}, step {step}"
-            axes.set_title(_short(said), fontsize="small", color=CRASH if is_crash else "black")
+            axes.set_title(picture_text(said), fontsize="small", color=CRASH if is_crash else "black")
 
 
 def _stacked(above: Image.Image, below: Image.Image) -> Image.Image:
@@ -298,14 +306,3 @@ def _stacked(above: Image.Image, below: Image.Image) -> Image.Image:
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isfinite(values), values, np.nan)
-
-
-def _short(name: str, width: int = _NAME_WIDTH) -> str:
-    """`name` in at most `width` characters."""
-    line = visible_line(name)
-    return _plain(line if len(line) <= width else f"{line[: width - 3]}...")
-
-
-def _plain(name: str) -> str:
-    """`name` as a picture can show it: fonts have no control characters, and $ would begin a formula."""
-    return visible_line(name).replace("$", r"\$")

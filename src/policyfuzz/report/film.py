@@ -47,29 +47,37 @@ def can_film(target: Target) -> bool:
     return isinstance(target.for_film().simulator(), Renders)
 
 
-def film_replay(replay: Replay, path: Path, avoidance: Avoidance | None = None) -> None:
+def film_replay(replay: Replay, path: Path, avoidance: Avoidance | None = None) -> Picture:
     """Film the episode of `replay` into `path`, an .mp4 or .gif file; beside it the witness, if one is known.
 
-    The point of no return is marked where `avoidance` has one.
+    The point of no return is marked where `avoidance` has one. Returns the picture of the crash, or the last.
     """
     if avoidance is not None and avoidance.branch and replay.target.actions is not None:
-        _film_both(replay, path, avoidance)
-        return
+        return _film_both(replay, path, avoidance)
     target, finding, camera = replay.target, replay.finding, Camera()
     marks = Marks.of(replay, avoidance)
     pause = round(_PAUSE_SECONDS * target.film_steps_per_second)
+    stills: list[Picture] = []  # up to the crash only the newest is kept
     with new_film(path, target.film_steps_per_second) as film:
 
         def look(step: int, simulator: Renders) -> None:
             picture = caption(camera.shoot(simulator), step, replay, marks)
+            _keep_still(stills, picture, step, marks)
             with writing(path):
                 for _ in range(1 + pause * (step in (replay.crash_step, replay.steps))):
                     film.add(picture)
 
         record(target, finding.input, finding.case_seed, look)
+    return stills[0]
 
 
-def _film_both(replay: Replay, path: Path, avoidance: Avoidance) -> None:
+def _keep_still(stills: list[Picture], picture: Picture, step: int, marks: "Marks") -> None:
+    """Keep the newest `picture` up to the crash."""
+    if marks.crash_step is None or step <= marks.crash_step:
+        stills[:] = [picture]
+
+
+def _film_both(replay: Replay, path: Path, avoidance: Avoidance) -> Picture:
     """Film policy and witness side by side; whichever ends first stands still."""
     # one after the other: some simulators run only one episode per process
     policy, witness = _Reel.of(replay, ()), _Reel.of(replay, avoidance.branch)
@@ -81,14 +89,17 @@ def _film_both(replay: Replay, path: Path, avoidance: Avoidance) -> None:
     of_witness = Marks(marks.steps, int(witness.executions.verdicts.steps[0]) if is_crash else None)
     rate = replay.target.film_steps_per_second
     stops = {replay.crash_step, marks.steps, avoidance.last_chance}
+    stills: list[Picture] = []
     with new_film(path, rate) as film:
         for step in range(marks.steps + 1):
             crashed = marks.has_crashed(step), of_witness.has_crashed(step)
             both = side_by_side((policy.at(step), witness.at(step)), ("policy", said), crashed)
             picture = caption(both, step, replay, marks, is_framed=False)
+            _keep_still(stills, picture, step, marks)
             with writing(path):
                 for _ in range(1 + round(_PAUSE_SECONDS * rate) * (step in stops)):
                     film.add(picture)
+    return stills[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,12 @@ def mode_summaries(campaign: CampaignReader, triage: Triage) -> list[ModeSummary
 
 def summary_of(campaign: CampaignReader, triage: Triage, mode: Mode) -> ModeSummary:
     """`mode` with what is known of its findings."""
-    tried = {number: known for number in mode.members if (known := triage.of(number).avoidance) is not None}
+    members = frozenset(mode.members)  # there may be many, and few of them have been tried
+    tried = {
+        int(number): known.avoidance
+        for number, known in triage.findings.items()
+        if known.avoidance is not None and int(number) in members
+    }
     verdicts = [one.verdict for one in tried.values()]
     before = [
         campaign.finding(number).crash_step - one.last_chance

@@ -1,11 +1,11 @@
 """The order in which findings are listed: as found, the worst first, or the most different first."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.report.unit_inputs import unit_columns
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
 from policyfuzz.store.triage_file import triage_of
@@ -82,12 +82,5 @@ def _unit(campaign: CampaignReader, findings: list[Finding]) -> NDArray[np.float
     columns = []
     for place, dimension in enumerate(campaign.dimensions):
         values = np.array([finding.input[place] for finding in findings], np.float64)
-        columns += _unit_columns(dimension, values)
+        columns += unit_columns(dimension, values)
     return np.stack(columns, axis=1) if findings else np.empty((0, 1))
-
-
-def _unit_columns(dimension: Mapping[str, Any], values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    if dimension["kind"] == "angle":
-        return [np.cos(values) / 2, np.sin(values) / 2]
-    low, high = float(dimension["low"]), float(dimension["high"])
-    return [(values - low) / max(high - low, 1e-300)]

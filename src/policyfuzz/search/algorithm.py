@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,6 +207,15 @@ class SearchAlgorithm(Protocol):
 
     def restore(self, context: SearchContext, state: State) -> None:
         """Continue from a `state`. The corpus has been restored already."""
+        ...
+
+
+@runtime_checkable
+class NamesEmitters(Protocol):
+    """An algorithm that can tell who proposed its cases."""
+
+    def emitter_counts(self, cases: Cases) -> dict[str, int]:
+        """How many of `cases` each emitter proposed, by its name."""
         ...
 
 

@@ -13,6 +13,7 @@ from policyfuzz.core.inputs import SEED_END, InputSpace
 from policyfuzz.core.settings import DISTINCT_RADIUS
 from policyfuzz.core.timing import TimeSplit
 from policyfuzz.search.algorithm import (
+    NamesEmitters,
     Observed,
     RandomSearch,
     SearchAlgorithm,
@@ -164,6 +165,10 @@ class Fuzzer:
         """Reward crashes that hold with other case seeds; see `SearchAlgorithm.credit`."""
         with self.clock.activity("search"):
             return self.algorithm.credit(self._context, cases)
+
+    def emitter_counts(self, cases: Cases) -> dict[str, int]:
+        """How many of `cases` each emitter of the algorithm proposed; nothing if it does not name any."""
+        return self.algorithm.emitter_counts(cases) if isinstance(self.algorithm, NamesEmitters) else {}
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that is needed to continue, as arrays, except the corpus."""

@@ -94,6 +94,10 @@ class PortfolioSearch:
         self._spent = []
         return changed
 
+    def emitter_counts(self, cases: Cases) -> dict[str, int]:
+        counts = np.bincount(emitters_of(cases[cases.purposes != Purpose.IMPORT]), minlength=len(Emitter))
+        return {one.name.lower(): int(counts[one]) for one in Emitter}
+
     def state(self) -> dict[str, NDArray[Any]]:
         return {
             "learnt": np.array([self._learnt]),

@@ -43,7 +43,7 @@ def _restored(kind: Any, value: Any) -> Any:
     if origin in (Union, types.UnionType):
         return _one_of(get_args(kind), value)
     if origin is tuple:
-        return tuple(_restored(get_args(kind)[0], one) for one in _expect(list, value))
+        return _restored_tuple(get_args(kind)[0], _expect(list, value))
     if origin is dict:
         return {key: _restored(get_args(kind)[1], one) for key, one in _expect(dict, value).items()}
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
@@ -51,6 +51,13 @@ def _restored(kind: Any, value: Any) -> Any:
     if kind is float:
         return _number(value)
     return _expect(type(None) if kind is None else kind, value)
+
+
+def _restored_tuple(kind: Any, values: list[Any]) -> tuple[Any, ...]:
+    # a mode may have a hundred thousand members: whole numbers are checked all at once
+    if kind is int and set(map(type, values)) <= {int} and max(map(abs, values), default=0) <= _LARGEST:
+        return tuple(values)
+    return tuple(_restored(kind, one) for one in values)
 
 
 def _record(kind: type[Any], given: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
-from policyfuzz.core import forks
+from policyfuzz.core import forks, variables
 from policyfuzz.core.code_files import absolute_name, code_digest, load_attribute
 from policyfuzz.core.errors import (
     PolicyFuzzError,
@@ -145,8 +145,6 @@ ADAPTERS: Mapping[str, BuiltIn] = {
 
 #: Entry points of this group are targets of other packages: functions make_target(options, policy).
 GROUP = "policyfuzz.targets"
-#: Set to 1, this trusts what --trust does.
-TRUST_VARIABLE = "POLICYFUZZ_TRUST"
 
 
 def load_target(
@@ -186,8 +184,8 @@ def load_target(
 
 
 def is_trusted(trust: bool) -> bool:
-    """True if the user trusts code that he did not name: by `trust`, or by `TRUST_VARIABLE`."""
-    return trust or os.environ.get(TRUST_VARIABLE) == "1"
+    """True if the user trusts code that he did not name: by `trust`, or by `variables.TRUST`."""
+    return trust or os.environ.get(variables.TRUST) == "1"
 
 
 def load_for(

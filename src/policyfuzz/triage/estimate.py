@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core import markup
 from policyfuzz.core.errors import UsageError
 from policyfuzz.triage.subset_simulation import FLOOR, KEPT, STEPS
 
@@ -47,6 +48,7 @@ class Estimate:
     policy: str
     seed: int
     notes: tuple[str, ...] = ()  #: what a reader should know
+    policy_sha256: str = ""  #: of what the policy is made of
 
     def __str__(self) -> str:
         inputs = "of valid, solvable inputs" if self.of_solvable else "of valid inputs"
@@ -57,6 +59,11 @@ class Estimate:
             claim = f"a share of {short(self.probability)} {inputs} fails ({interval})"
         lines = [claim, *self._in_words(), f"{self.method}, {self.episodes:,} episodes{self._effort()}"]
         return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        claim, *rest = str(self).splitlines()
+        about = {"target": self.target, "policy": self.policy, "seed": self.seed}
+        return markup.heading(claim) + markup.paragraph("\n".join(rest)) + markup.facts(about)
 
     def _in_words(self) -> list[str]:
         if not self.probability > 0:

@@ -278,6 +278,7 @@ class Estimation:
             of_solvable=self.target.solvable is not None,
             target=self.target.name,
             policy=self.target.policy_name,
+            policy_sha256=self.target.policy_sha256,
             seed=self.settings.seed,
             notes=self._notes(),
         )

@@ -1,0 +1,113 @@
+"""Several campaigns side by side: counts at equal effort, and tests that say what a difference means."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from policyfuzz.report.campaign_report.view import CampaignView
+from policyfuzz.report.campaign_report.words import policy_text
+
+#: Chance of calling groups different that are not, at most, over all that are compared.
+SIGNIFICANCE = 0.05
+#: Campaigns of a group that a test needs: with fewer no result can be significant.
+_FEWEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Campaigns on one target with one policy and one strategy, which differ in their seeds."""
+
+    target: str
+    policy: str
+    strategy: str
+    places: tuple[int, ...]  #: of its campaigns in the report
+    distinct: tuple[int, ...]  #: distinct findings of each, after as many episodes as all groups have
+
+    @property
+    def label(self) -> str:
+        """For a reader."""
+        return f"{self.strategy}, {self.policy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two groups on the same target."""
+
+    first: Group
+    second: Group
+    episodes: int  #: at which they are compared
+    effect: float  #: chance that a campaign of the first finds more, ties count half (Vargha and Delaney)
+    p_value: float | None  #: two-sided Mann-Whitney test after Holm's correction; None with too few campaigns
+
+    @property
+    def is_shown(self) -> bool:
+        """True if the difference is significant."""
+        return self.p_value is not None and self.p_value <= SIGNIFICANCE
+
+
+def groups_of(views: Sequence[CampaignView]) -> list[Group]:
+    """Campaigns that differ only in their seeds, together."""
+    keys: dict[tuple[str, str, str, str], list[int]] = {}
+    for place, view in enumerate(views):
+        config = view.campaign.config
+        key = config.target, config.policy_sha256, policy_text(view), config.strategy
+        keys.setdefault(key, []).append(place)
+    return [
+        Group(
+            target,
+            policy,
+            strategy,
+            tuple(places),
+            tuple(distinct_after(views[place], common_episodes(views, target)) for place in places),
+        )
+        for (target, _, policy, strategy), places in keys.items()
+    ]
+
+
+def common_episodes(views: Sequence[CampaignView], target: str) -> int:
+    """As many episodes as every campaign on `target` has."""
+    return min(one.progress.executions for one in views if one.campaign.config.target == target)
+
+
+def distinct_after(view: CampaignView, episodes: int) -> int:
+    """Distinct findings after that many episodes, as of the last batch before."""
+    if episodes >= view.progress.executions:
+        return view.progress.distinct_findings
+    place = bisect_right(view.curve.episodes, episodes)
+    return view.curve.distinct[place - 1] if place else 0
+
+
+def contrasts(views: Sequence[CampaignView]) -> list[Contrast]:
+    """All pairs of groups on the same target."""
+    groups = groups_of(views)
+    pairs = [(one, two) for one, two in combinations(groups, 2) if one.target == two.target]
+    found = holm([_p_value(one.distinct, two.distinct) for one, two in pairs])
+    return [
+        Contrast(one, two, common_episodes(views, one.target), _effect(one.distinct, two.distinct), p_value)
+        for (one, two), p_value in zip(pairs, found, strict=True)
+    ]
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """`p_values` corrected for how many there are (Holm); None stays None."""
+    known = sorted((value, place) for place, value in enumerate(p_values) if value is not None)
+    corrected: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (value, place) in enumerate(known):
+        largest = max(largest, min(1.0, (len(known) - rank) * value))
+        corrected[place] = largest
+    return corrected
+
+
+def _effect(first: Sequence[int], second: Sequence[int]) -> float:
+    wins = sum((one > two) + 0.5 * (one == two) for one in first for two in second)
+    return wins / (len(first) * len(second))
+
+
+def _p_value(first: Sequence[int], second: Sequence[int]) -> float | None:
+    if min(len(first), len(second)) < _FEWEST:
+        return None
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(first, second, alternative="two-sided").pvalue)
