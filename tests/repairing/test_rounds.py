@@ -156,3 +156,16 @@ def test_what_chance_gives_is_no_improvement():
     assert paired_chance(gained=0, lost=0) == 1.0
     assert paired_chance(gained=4, lost=0) > 0.05
     assert paired_chance(gained=5, lost=0) < 0.05
+
+
+def test_crashes_that_nothing_avoids_teach_nothing(make_repair):
+    from policyfuzz.core.actions import ActionSpace
+
+    told = []
+    repair = make_repair(tell=told.append)
+    repair._target = replace(world(), actions=ActionSpace.choices(("left",)))
+    repaired = repair.run(findings())
+
+    assert repaired.rounds == ()
+    assert repaired.candidate is None
+    assert told[-1] == "round 1: nothing was found that avoids a crash"

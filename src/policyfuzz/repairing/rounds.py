@@ -164,10 +164,13 @@ class Repair:
         for number in range(1, self._settings.rounds + 1):
             target = self._target if best is None else self._load(best)
             crashes, passing = self._cases(number, target, findings if number == 1 else None)
-            if not len(crashes):
-                self._tell(f"round {number}: no crash was found to learn from")
+            if not len(crashes) or not len(passing):
+                what = "crash was found to learn from" if not len(crashes) else "case passes"
+                self._tell(f"round {number}: no {what}")
                 break
-            self._lessons(number, target, crashes, passing)
+            if not self._lessons(number, target, crashes, passing):
+                self._tell(f"round {number}: nothing was found that avoids a crash")
+                break
             exam = self._exam(number, target, validation, old)
             result, candidate = self._candidate(number, best, exam)
             rounds.append(result)
@@ -263,8 +266,8 @@ class Repair:
         values = self._journal.arrays(f"round-{number}-cases", find)
         return _cases_in(values), _cases_in(values, "passing_")
 
-    def _lessons(self, number: int, target: Target, crashes: Cases, passing: Cases) -> None:
-        """Store what is learnt in this round."""
+    def _lessons(self, number: int, target: Target, crashes: Cases, passing: Cases) -> int:
+        """Store what is learnt in this round; returns the number of labels."""
         rng = np.random.default_rng([seed_for(Purpose.TRAINING, self._settings.seed, number), 1])
 
         def learn() -> Arrays:
@@ -281,7 +284,7 @@ class Repair:
                 "crashes": np.array(len(crashes)),
             }
 
-        self._journal.arrays(f"round-{number}-lessons", learn)
+        return len(self._journal.arrays(f"round-{number}-lessons", learn)["changes_actions"])
 
     def _learn(self, runners: Runners, crashes: Cases) -> Lessons:
         if whole_numbers(self._target):

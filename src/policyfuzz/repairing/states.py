@@ -119,7 +119,8 @@ class States:
     @classmethod
     def joined(cls, parts: Sequence["States"]) -> "States":
         """All `parts`, one after another."""
-        return cls(*(np.concatenate([getattr(one, name) for one in parts]) for name in cls.__slots__))
+        some = [one for one in parts if len(one)] or parts[:1]  # of none, nobody knows the shape
+        return cls(*(np.concatenate([getattr(one, name) for one in some]) for name in cls.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
