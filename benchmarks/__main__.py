@@ -41,6 +41,7 @@ MODULES = {
     "modes": "benchmarks.modes.command",
     "boundary": "benchmarks.boundary",
     "repair": "benchmarks.repair",
+    "monitor": "benchmarks.monitor",
 }
 BENCHMARKS = SPEED | {
     "table": "the paper's table of results beside ours (half an hour)",
@@ -58,6 +59,7 @@ BENCHMARKS = SPEED | {
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
     "repair": "repairs whole targets and tests the new policies (hours)",
     "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
+    "monitor": "do runtime monitors warn of held-out and random crashes, and what do they cost (an hour)",
 }
 
 EPILOG = """\

@@ -18,6 +18,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *DOCS, *BESIDE_CODE]
 BLOCKS = {
     "gymnasium.md": 2,
     "inside.md": 1,
+    "monitor.md": 1,
     "multi-agent.md": 3,
     "onnx-controller.md": 1,
     "oracles.md": 2,

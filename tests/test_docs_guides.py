@@ -109,7 +109,9 @@ def test_notebook_runs_from_top_to_bottom(tmp_path):
     assert (tmp_path / "fall.gif").is_file()
 
 
-@pytest.mark.parametrize("page", ["inside.md", "oracles.md", "report.md", "strategies.md", "triage.md"])
+@pytest.mark.parametrize(
+    "page", ["inside.md", "monitor.md", "oracles.md", "report.md", "strategies.md", "triage.md"]
+)
 def test_every_python_example_runs(tmp_path, page):
     for block in blocks(page, "python"):
         result = python(tmp_path, "-c", block)

@@ -16,6 +16,10 @@ from policyfuzz.api.failures import ResultFinding as ResultFinding
 from policyfuzz.api.fuzz import HealthWarning as HealthWarning
 from policyfuzz.api.fuzz import fuzz as fuzz
 from policyfuzz.api.inconsistent import inconsistent as inconsistent
+from policyfuzz.api.monitor import FittedMonitor as FittedMonitor
+from policyfuzz.api.monitor import MonitorReport as MonitorReport
+from policyfuzz.api.monitor import evaluate_monitor as evaluate_monitor
+from policyfuzz.api.monitor import fit_monitor as fit_monitor
 from policyfuzz.api.repair import RepairResult as RepairResult
 from policyfuzz.api.repair import repair as repair
 from policyfuzz.api.results import Records as Records
@@ -68,7 +72,9 @@ from policyfuzz.core.target import Diagnosis as Diagnosis
 from policyfuzz.core.target import Level as Level
 from policyfuzz.core.target import Runner as Runner
 from policyfuzz.core.target import Target as Target
+from policyfuzz.environments.monitored import MonitoredEnv as MonitoredEnv
 from policyfuzz.environments.one_at_a_time import OneAtATime as OneAtATime
+from policyfuzz.monitors.monitor import Monitor as Monitor
 from policyfuzz.oracles import Info as Info
 from policyfuzz.oracles import InfoTrue as InfoTrue
 from policyfuzz.oracles import Return as Return

@@ -23,7 +23,9 @@ from policyfuzz.report.campaign_report.write import MOST_BYTES, write_report
 from policyfuzz.report.figures import drawing
 from policyfuzz.store.activations_file import write_activations
 from policyfuzz.store.coverage_file import write_coverage
+from policyfuzz.store.monitor_record import record_file, write_monitor_record
 from policyfuzz.store.writer import CampaignWriter as Writer
+from tests.store.test_monitor_record import RECORD
 from tests.store.test_results_beside import COVERAGE, MAP, covered
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -332,3 +334,13 @@ def test_results_of_another_campaign_are_not_shown(tmp_path, quick_drawings):
     folder = write_campaign(tmp_path / "c")
     write_coverage(folder, COVERAGE)
     assert "reference behaviours" not in Elements(page_of(folder)).text
+
+
+def test_a_monitor_in_the_folder_of_its_campaign_is_shown(tmp_path, quick_drawings):
+    folder = write_campaign(tmp_path / "c")
+    target = CampaignReader(folder).config.target
+    path = record_file(folder / "monitor.npz", "fit")
+    write_monitor_record(path, replace(RECORD, target=target))
+    assert "A monitor that warns" in Elements(page_of(folder)).text
+    write_monitor_record(path, replace(RECORD, target="another"))
+    assert "A monitor that warns" not in Elements(page_of(folder)).text

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.activations import Layer, NoActivations, activations_of
+from policyfuzz.core.activations import Layer, NoActivations, activations_of, flattened
 from policyfuzz.core.branches import Branches, RemembersActions
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import Policy
@@ -110,16 +110,6 @@ class ReadingPolicy:
                 self.layers = found.layers
                 return found.values.astype(np.float32)
         return np.empty((len(rows), 0), np.float32)
-
-
-def flattened(observations: NDArray[Any]) -> NDArray[np.float64]:
-    """(m, o) all numbers of `observations` (m, ...), of records part after part."""
-    if observations.dtype.names is not None:
-        parts = [flattened(observations[name]) for name in observations.dtype.names]
-        return np.concatenate(parts, axis=1)
-    if observations.dtype.kind not in "biuf":  # texts and objects
-        return np.empty((len(observations), 0))
-    return observations.reshape(len(observations), -1).astype(np.float64)
 
 
 def _recorded(

@@ -32,6 +32,7 @@ VERBS = {
     "report": "Write one file about campaigns, with films, to send to somebody.",
     "coverage": "Say which states and behaviours campaigns covered.",
     "activations": "Say whether the policy inside tells crashes from normal episodes.",
+    "monitor": "Fit a monitor that warns before a crash.",
     "export": "Write findings, seeds or history to a file, also as tests.",
     "migrate": "Bring a campaign file of an earlier version up to date.",
 }

@@ -1,4 +1,4 @@
-"""What goes on inside a policy: its hidden activations, and how they are read."""
+"""What goes on inside a policy, and what it sees, as rows of numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,3 +91,13 @@ def activations_of(policy: Policy, observations: NDArray[Any], rows: NDArray[np.
     if not isinstance(policy, ShowsActivations):
         raise NoActivations(f"a policy of type {type(policy).__name__} has no activations that can be read")
     return policy.activations(observations, rows)
+
+
+def flattened(observations: NDArray[Any]) -> NDArray[np.float64]:
+    """(m, o) all numbers of `observations` (m, ...), of records part after part."""
+    if observations.dtype.names is not None:
+        parts = [flattened(observations[name]) for name in observations.dtype.names]
+        return np.concatenate(parts, axis=1)
+    if observations.dtype.kind not in "biuf":  # texts and objects
+        return np.empty((len(observations), 0))
+    return observations.reshape(len(observations), -1).astype(np.float64)

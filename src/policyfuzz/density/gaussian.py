@@ -77,7 +77,7 @@ class GaussianMixture:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(n, k) responsibilities, and (n, k) squared Mahalanobis distances."""
         sums, _, joint = self._score(points, components=True)
-        log_norms = self._log_norms(self.log_diagonals.shape[1])
+        log_norms = self.log_norms(self.log_diagonals.shape[1])
         return np.exp(joint - sums).T, 2 * (log_norms - joint.T)
 
     def _score(
@@ -97,8 +97,8 @@ class GaussianMixture:
         kernel.score(
             self.whiteners,
             self.offsets,
-            self._log_norms(self.log_diagonals.shape[1]),
-            self._log_norms(marginal),
+            self.log_norms(self.log_diagonals.shape[1]),
+            self.log_norms(marginal),
             marginal,
             np.ascontiguousarray(points.T, np.float64),
             np.full(points.shape[1], np.inf) if limits is None else limits,
@@ -109,7 +109,7 @@ class GaussianMixture:
         )
         return sums, marginal_sums, joint
 
-    def _log_norms(self, dimensions: int) -> NDArray[np.float64]:
+    def log_norms(self, dimensions: int) -> NDArray[np.float64]:
         """(k,) log weight and log normaliser of the first `dimensions` coordinates."""
         log_det = self.log_diagonals[:, :dimensions].sum(axis=1)
         return np.asarray(self.log_weights - 0.5 * dimensions * _LOG_TWO_PI - log_det)

@@ -11,10 +11,16 @@ from policyfuzz.report.campaign_report import markup
 from policyfuzz.report.campaign_report.view import CampaignView
 from policyfuzz.report.coverage_figure import coverage_figure
 from policyfuzz.report.figures import drawing
+from policyfuzz.report.monitor_figure import monitor_figure
+from policyfuzz.report.monitor_text import monitor_lines
 from policyfuzz.store.activations_file import CLASSES, OBSERVATIONS, ActivationMap, activations_of
 from policyfuzz.store.coverage_file import Coverage, coverage_of
+from policyfuzz.store.monitor_record import MonitorRecord, read_monitor_record, record_file
 
 Record = TypeVar("Record")
+
+#: A monitor of this name in the folder of a campaign is shown in its report.
+MONITOR_NAME = "monitor.npz"
 
 
 def coverage(view: CampaignView) -> Markup | None:
@@ -48,6 +54,34 @@ def _activations(found: ActivationMap) -> Markup:
         only_observations=found.of == OBSERVATIONS,
         figure=markup.wide_photograph(
             drawing.png_of(lambda: activations_figure(found)), f"Episodes by their {found.of}: {counts}."
+        ),
+    )
+
+
+def monitor(view: CampaignView) -> Markup | None:
+    """What a monitor is worth that was fitted to the campaign, and stored in its folder."""
+    return _section(lambda: _monitor_record(view), _monitor)
+
+
+def _monitor_record(view: CampaignView) -> MonitorRecord | None:
+    """Of the last test of DIR/monitor.npz, or of its fit, if it is about the same target."""
+    for what in ("test", "fit"):
+        path = record_file(view.campaign.folder / MONITOR_NAME, what)
+        if path.is_file():
+            record = read_monitor_record(path)
+            return record if record.target == view.campaign.config.target else None
+    return None
+
+
+def _monitor(record: MonitorRecord) -> Markup:
+    chosen = f"{record.chosen_method} on {record.chosen_input}"
+    return markup.render(
+        "monitor.html",
+        lines="\n".join(monitor_lines(record)),
+        figure=markup.wide_photograph(
+            drawing.png_of(lambda: monitor_figure(record)),
+            f"What a monitor is worth, {chosen}: curves of detected crashes against false alarms, and how"
+            " long before a crash it warns. The numbers stand in the text.",
         ),
     )
 

@@ -251,6 +251,7 @@ SECTIONS = (
     Section("Map of inputs and behaviours", maps),
     Section("Coverage", beside.coverage),
     Section("Inside the policy", beside.activations),
+    Section("A monitor that warns", beside.monitor),
     Section("Health, flaky and rejected findings", health),
     Section("Errors and hangs", errors),
     Section("Where the time went", time),

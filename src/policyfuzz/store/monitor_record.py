@@ -1,0 +1,150 @@
+"""What fitting or testing a monitor has shown: a JSON file beside the monitor, for pages and pictures."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.files import read_regular
+from policyfuzz.core.whole_file import whole_file
+from policyfuzz.store.plain_records import from_plain, to_plain
+
+#: Points of a curve, and single lead times, at most.
+MOST_POINTS, MOST_LEADS = 200, 1000
+#: A record is far smaller.
+_MOST_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Auc:
+    """Area under the ROC curve of episodes: how often a crash scores higher than an episode that passes.
+
+    Every line of descent counts the same, however many crashes it has. NaN where there is nothing to compare.
+    """
+
+    value: float = math.nan
+    low: float = math.nan  #: 95 % interval, by drawing lines of descent again
+    high: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class LeadAuc:
+    """How well crashes are told from episodes that pass, by what was seen so many steps before the crash."""
+
+    lead: int
+    near_miss: Auc
+    nominal: Auc
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A ROC curve of episodes."""
+
+    negatives: str  #: "near-miss" or "nominal"
+    false_alarms: tuple[float, ...]  #: share of the episodes that pass, rising from 0 to 1
+    detected: tuple[float, ...]  #: share of the crashes
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many of so many, with the exact 95 % interval of the rate."""
+
+    count: int = 0
+    of: int = 0
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def rate(self) -> float:
+        """NaN of nothing."""
+        return self.count / self.of if self.of else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class CrashWarnings:
+    """Which crashes an alarm came before, and how long before."""
+
+    in_time: Count  #: at least `MonitorRecord.lead` steps before the crash
+    at_all: Count
+    leads: tuple[int, ...]  #: steps from the first alarm to the crash, of some crashes; 0: no alarm
+    before_no_return: Count  #: no later than the last step at which a crash could be avoided, where known
+    no_return_leads: tuple[int, ...] = ()  #: steps from the first alarm to that step; negative: too late
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRecord:
+    """What one method on one input came to."""
+
+    method: str
+    input: str  #: "observations" or "activations"
+    selection: float  #: AUC against near-misses inside the training part, by which the default is chosen
+    frames: Auc  #: of single decisions within the window against those of near-misses
+    leads: tuple[LeadAuc, ...]  #: nothing below 10 lines of descent
+    curves: tuple[Curve, ...]
+    threshold: float
+    calibration: Count  #: alarms among the nominal episodes that the threshold comes from
+    false_alarms: Count  #: among further nominal episodes
+    near_miss_alarms: Count
+    findings: CrashWarnings  #: crashes of held-out lines of descent
+    random: CrashWarnings  #: crashes of random draws, which no search has touched
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorRecord:
+    """What fitting or testing a monitor has shown."""
+
+    what: str  #: "fit" or "test"
+    target: str
+    policy: str
+    campaigns: tuple[str, ...]
+    lineages: int  #: of crashes, held out
+    fitted_lineages: int  #: of crashes, that the monitor was fitted to
+    crashes: int  #: held out
+    near_misses: int
+    nominal: int
+    draws: int  #: random ones that were looked at for crashes
+    window: int
+    lead: int  #: steps before a crash that an alarm is in time
+    wanted_rate: float
+    chosen_method: str
+    chosen_input: str
+    methods: tuple[MethodRecord, ...]
+    why_no_auc: str = ""  #: why there is no AUC
+    why_no_activations: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> MethodRecord:
+        """The one that is stored."""
+        wanted = self.chosen_method, self.chosen_input
+        return next(one for one in self.methods if (one.method, one.input) == wanted)
+
+
+def record_file(monitor: Path, what: str) -> Path:
+    """Where the record of the file `monitor` lies: beside it."""
+    return monitor.with_name(f"{monitor.name}.{what}.json")
+
+
+def write_monitor_record(path: Path, record: MonitorRecord) -> None:
+    """Write `record` into the file `path`."""
+    with whole_file(path) as unfinished:
+        unfinished.write_text(json.dumps(to_plain(record), indent=1, allow_nan=False), encoding="utf-8")
+
+
+def read_monitor_record(path: Path) -> MonitorRecord:
+    """The record in the file `path`, which may be a stranger's."""
+    try:
+        record = from_plain(MonitorRecord, json.loads(read_regular(path, _MOST_BYTES, CampaignError)))
+        for one in record.methods:
+            for curve in one.curves:
+                if not 0 < len(curve.false_alarms) == len(curve.detected) <= MOST_POINTS:
+                    raise ValueError("a curve has no points, or too many")
+            if max(len(one.random.leads), len(one.findings.leads)) > MOST_LEADS:
+                raise ValueError("it has too many lead times")
+        record.chosen  # noqa: B018 - raises if there is none
+    except (ValueError, RecursionError, StopIteration) as error:
+        raise CampaignError(
+            f"{path} holds no record of a monitor: {error!r:.100}", "run policyfuzz monitor again"
+        ) from error
+    return record
