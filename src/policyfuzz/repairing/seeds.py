@@ -8,6 +8,10 @@ from policyfuzz.core.errors import UsageError
 _PER_PURPOSE, _PER_SEED = 2**40, 2**20
 
 
+#: Added to the number of plain random draws: a campaign with the same seed would begin with the same inputs.
+DRAWS = 2**19
+
+
 class Purpose(IntEnum):
     """What random draws are for."""
 
