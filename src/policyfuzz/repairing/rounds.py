@@ -18,7 +18,7 @@ from policyfuzz.repairing.choices import Lessons, Runners, learn_choices
 from policyfuzz.repairing.files import policy_file, whole_numbers
 from policyfuzz.repairing.journal import Arrays, Journal
 from policyfuzz.repairing.networks import PolicyFile, Trainable
-from policyfuzz.repairing.seeds import Purpose, seed_for
+from policyfuzz.repairing.seeds import DRAWS, Purpose, seed_for
 from policyfuzz.repairing.states import Cases, Ends, States, ends_of, random_cases, record_moments
 from policyfuzz.repairing.training import Corpus, TrainingSettings, outputs_of, train
 
@@ -185,7 +185,9 @@ class Repair:
 
         def draw() -> Arrays:
             self._tell(f"running {count:,} random cases for the validation")
-            cases = random_cases(self._target, count, seed_for(Purpose.VALIDATION, self._settings.seed))
+            cases = random_cases(
+                self._target, count, seed_for(Purpose.VALIDATION, self._settings.seed, DRAWS)
+            )
             ends = ends_of(Runner(self._target), cases, self._batch)
             nearest = np.argsort(np.where(np.isnan(ends.margins), np.inf, ends.margins), kind="stable")
             is_graded = not np.isnan(ends.margins).all()
@@ -236,7 +238,7 @@ class Repair:
             wanted = max(20, int(_LABELLING * settings.per_round / _PER_CRASH))
             draws = _DRAWING if findings is None else _DRAWING + _SEARCHING
             self._tell(f"round {number}: looking for crashes")
-            pool = random_cases(target, max(20, int(draws * settings.per_round)), seed)
+            pool = random_cases(target, max(20, int(draws * settings.per_round)), seed + DRAWS)
             ends = ends_of(run, pool, self._batch)
             found = findings
             if found is None:

@@ -13,7 +13,7 @@ from policyfuzz.core.intervals import exact_interval
 from policyfuzz.core.target import Run, Target
 from policyfuzz.repairing.campaigns import Campaigns, Found
 from policyfuzz.repairing.journal import Arrays, Journal
-from policyfuzz.repairing.seeds import Purpose, seed_for
+from policyfuzz.repairing.seeds import DRAWS, Purpose, seed_for
 from policyfuzz.repairing.states import Cases, Ends, ends_of, random_cases
 
 #: Strategies that fuzz the old and the new policy.
@@ -247,7 +247,9 @@ class Judge:
 
     def verdict(self, findings: Cases, modes: Sequence[str]) -> Verdict:
         """The verdict; `modes` names the mode of each of the old `findings`."""
-        pool = random_cases(self._before, self._settings.pool, seed_for(Purpose.VERDICT, self._settings.seed))
+        pool = random_cases(
+            self._before, self._settings.pool, seed_for(Purpose.VERDICT, self._settings.seed, DRAWS)
+        )
         ends = [
             self._ends(name, target, pool)
             for name, target in (("before", self._before), ("after", self._after))
