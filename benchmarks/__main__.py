@@ -42,6 +42,7 @@ MODULES = {
     "modes": "benchmarks.modes.command",
     "boundary": "benchmarks.boundary",
     "web": "benchmarks.web",
+    "repair": "benchmarks.repair",
     "monitor": "benchmarks.monitor",
 }
 BENCHMARKS = SPEED | {
@@ -60,6 +61,7 @@ BENCHMARKS = SPEED | {
     "readers": "mutated files, texts and command lines against all our readers (as long as you like)",
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
     "web": "pages on a campaign with 100,000 findings, and what watching costs a campaign (minutes)",
+    "repair": "repairs whole targets and tests the new policies (hours)",
     "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
     "monitor": "do runtime monitors warn of held-out and random crashes, and what do they cost (an hour)",
 }

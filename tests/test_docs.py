@@ -24,6 +24,7 @@ BLOCKS = {
     "oracles.md": 2,
     "own-simulator.md": 3,
     "python.md": 7,
+    "repair.md": 1,
     "report.md": 1,
     "sb3-model.md": 1,
     "start.md": 1,

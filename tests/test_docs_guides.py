@@ -276,6 +276,15 @@ def test_tutorial_follows_a_failure_to_its_end(tmp_path):
     assert "def test_" in (tmp_path / "test_findings.py").read_text()
 
 
+def test_repair_guide_runs_as_it_stands_on_fewer_episodes(tmp_path):
+    pytest.importorskip("torch")
+    code = blocks("repair.md", "python")[0].replace("20_000", "3_000")
+    small = '"repaired.npz", rounds=1, budget=400, pool=200, episodes=100, seeds=1'
+    result = python(tmp_path, "-c", code.replace('"repaired.npz"', small))
+    assert result.returncode == 0, result.stderr
+    assert "verdict: " in result.stdout
+
+
 def test_gallery_commands_find_what_they_show(tmp_path):
     lines = [line for line in commands("gallery.md") if "ripple" in " ".join(line)]
     for line in lines:

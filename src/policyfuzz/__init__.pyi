@@ -20,6 +20,8 @@ from policyfuzz.api.monitor import FittedMonitor as FittedMonitor
 from policyfuzz.api.monitor import MonitorReport as MonitorReport
 from policyfuzz.api.monitor import evaluate_monitor as evaluate_monitor
 from policyfuzz.api.monitor import fit_monitor as fit_monitor
+from policyfuzz.api.repair import RepairResult as RepairResult
+from policyfuzz.api.repair import repair as repair
 from policyfuzz.api.results import Records as Records
 from policyfuzz.api.results import Result as Result
 from policyfuzz.api.results import open_result as open_result

@@ -27,7 +27,7 @@ from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.triage_file import Triage, triage_of
 from policyfuzz.triage.modes import choose
-from policyfuzz.triage.replay import has_other_code, is_safe_to_run
+from policyfuzz.triage.replay import check_safe_to_run, has_other_code
 
 #: Which classes are told apart. The last is a control: noise on a random start changes hardly anything.
 PAIRS = ((CRASH, NORMAL), (CRASH, MUTATED), (CRASH, NEAR_MISS), (MUTATED, NORMAL))
@@ -73,11 +73,7 @@ def map_activations(
             f"the files that the target of {campaign.folder} is written in have changed since the campaign",
             hint="start a new campaign",
         )
-    if not is_safe_to_run(campaign):
-        raise CampaignError(
-            f"episodes of the campaign in {campaign.folder} have hung or killed their process",
-            hint="activations are read in this process, which such an episode would take with it",
-        )
+    check_safe_to_run(campaign)
     findings = list(campaign.records(Finding, "findings", "status = ?", (CONFIRMED,)))
     if not findings:
         raise CampaignError(

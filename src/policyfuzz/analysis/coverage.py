@@ -221,12 +221,14 @@ def _random_sampling(
     target: Target, run: Run, until: int, settings: CoverageSettings, tell: Tell
 ) -> tuple[Yardstick, Visited]:
     """The units, and what as many random episodes visited as there are of each campaign."""
-    wanted = min(until, settings.most)
+    places = _places_looked_at(until, settings)
+    done, wanted = 0, len(places)
     parts: list[tuple[NDArray[np.int64], Glimpse]] = []
     visitor: Visitor | None = None
     failed = 0
-    for numbers, executions in _random_episodes(target, run, wanted, settings.seed):
-        tell(RANDOM, int(numbers[-1]), wanted)
+    for numbers, executions in _random_episodes(target, run, places, settings.seed):
+        done += len(numbers)
+        tell(RANDOM, done, wanted)
         if visitor is not None:
             visitor.see(numbers, executions)
             continue
@@ -234,29 +236,36 @@ def _random_sampling(
         failed += int(np.count_nonzero(~could_be_run))
         if could_be_run.any():
             parts.append((numbers[could_be_run], Glimpse.of(executions[could_be_run])))
-        if numbers[-1] >= min(wanted, _UNIT_EPISODES):
+        if done >= min(wanted, _UNIT_EPISODES):
             seen = sum(len(numbers) for numbers, _ in parts)
             if seen < _FEWEST_EPISODES:
                 raise UsageError(
-                    f"only {seen} of {int(numbers[-1])} random episodes of {target.name} could be run",
+                    f"only {seen} of {done} random episodes of {target.name} could be run",
                     "policyfuzz check says what is wrong with the target",
                 )
             visitor = Visitor(Yardstick.fit([glimpse for _, glimpse in parts]))
             for part in parts:
                 visitor.remember(*part)
     assert visitor is not None  # there are enough episodes to fix the units
-    visited = visitor.visited(wanted)
+    visited = visitor.visited(until)
     return visitor.yardstick, replace(visited, failed=visited.failed + failed)
 
 
 def _random_episodes(
-    target: Target, run: Run, count: int, seed: int
+    target: Target, run: Run, places: NDArray[np.int64], seed: int
 ) -> Iterator[tuple[NDArray[np.int64], Executions]]:
+    """As many random episodes as there are `places` (m,); which of them are left out makes no difference."""
     fuzzer, done = make_fuzzer("random", target, seed=seed), 0
-    while done < count:
-        cases = fuzzer.ask(target.batch_size)[: count - done]
-        yield np.arange(done + 1, done + len(cases) + 1), run(cases.inputs, cases.seeds)
+    while done < len(places):
+        cases = fuzzer.ask(target.batch_size)[: len(places) - done]
+        yield places[done : done + len(cases)], run(cases.inputs, cases.seeds)
         done += len(cases)
+
+
+def _places_looked_at(until: int, settings: CoverageSettings) -> NDArray[np.int64]:
+    """(m,) which of `until` episodes are looked at where all could be, from 1 and in order."""
+    rng = np.random.default_rng(settings.seed)
+    return np.sort(1 + rng.permutation(until)[: settings.most])
 
 
 def _see_every_episode(
@@ -271,8 +280,7 @@ def _see_every_episode(
 ) -> int:
     """Repeat `campaign`, and let `visitor` see the same share of its episodes as of any other."""
     is_wanted = np.zeros(until + 1, np.bool_)
-    rng = np.random.default_rng(settings.seed)
-    is_wanted[1 + rng.permutation(until)[: settings.most]] = True
+    is_wanted[_places_looked_at(until, settings)] = True
 
     def see(numbers: NDArray[np.int64], executions: Executions) -> None:
         tell(label.name, int(numbers[-1]), until)

@@ -116,12 +116,10 @@ def crash_cases(campaigns: Sequence[CampaignReader], most: int, rng: np.random.G
             # step k of a branch is the decision before state k
             last = avoidance.last_chance - 1 if avoidance and is_decided and avoidance.last_chance else NONE
             found.append((finding, name, last))
-    names = [merged[name] for _, name, _ in found]
+    names, width = [merged[name] for _, name, _ in found], len(campaigns[0].dimensions)
     order = _in_turn(names, rng)[:most]
     return MonitorCases(
-        np.array([found[place][0].input for place in order]).reshape(
-            len(order), len(campaigns[0].dimensions)
-        ),
+        np.array([found[place][0].input for place in order]).reshape(len(order), width),
         np.array([found[place][0].case_seed for place in order], np.uint64),
         np.array([names[place] for place in order], np.uint64),
         np.array([found[place][2] for place in order], np.int64),
@@ -139,9 +137,9 @@ def mutant_cases(campaigns: Sequence[CampaignReader], most: int, rng: np.random.
                 seeds.append(int(columns["case_seed"][row]))
                 root = int(columns["root"][row])
                 names.append(lineage_name(campaign, None if root < 0 else root))
-    order = _in_turn(names, rng)[:most]
+    order, width = _in_turn(names, rng)[:most], len(campaigns[0].dimensions)
     return MonitorCases(
-        np.array([inputs[place] for place in order]).reshape(len(order), -1),
+        np.array([inputs[place] for place in order]).reshape(len(order), width),
         np.array([seeds[place] for place in order], np.uint64),
         np.array([names[place] for place in order], np.uint64),
         np.full(len(order), NONE, np.int64),

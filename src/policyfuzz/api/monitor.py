@@ -18,7 +18,7 @@ from policyfuzz.report.monitor_figure import monitor_figure
 from policyfuzz.report.monitor_text import monitor_lines
 from policyfuzz.store.monitor_record import MonitorRecord, record_file, write_monitor_record
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.triage.replay import has_other_code, target_of
+from policyfuzz.triage.replay import check_safe_to_run, has_other_code, target_of
 
 #: What a campaign may be given as.
 Campaign = Result | str | os.PathLike[str]
@@ -119,6 +119,7 @@ def subject_of(
                 f" {campaigns[0].folder}",
                 "give campaigns of the same target and policy",
             )
+        check_safe_to_run(one)
         if has_other_code(one, target):
             raise UsageError(
                 f"the files that the target of {one.folder} is written in have changed since the campaign",
@@ -130,6 +131,7 @@ def subject_of(
 def save_fitted(monitor: Monitor, record: MonitorRecord, path: Path) -> Path:
     """Write `monitor` into the file `path`, and its `record` beside it."""
     file = monitor.save(path)
+    record_file(file, "test").unlink(missing_ok=True)  # it was about an earlier monitor
     write_monitor_record(record_file(file, "fit"), record)
     return file
 

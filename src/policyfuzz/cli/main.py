@@ -26,6 +26,7 @@ VERBS = {
     "web": "Show campaigns in a browser, live.",
     "triage": "Group findings into failure modes, and explain them.",
     "compare": "Say whether another policy fails less or more often.",
+    "repair": "Make the policy crash less, and test whether it does.",
     "replay": "Run a finding again and draw it.",
     "minimize": "Say how far a finding is from safe.",
     "inconsistent": "Replace some decisions of the policy and count crashes.",

@@ -56,6 +56,16 @@ class NetworkPolicy:
         self._states: list[NDArray[Any]] = []
         self._hidden_rows: int | None = 0  #: that go through `hidden` at once; 0 if that was not tried yet
 
+    @property
+    def network(self) -> Network:
+        """The network that acts."""
+        return self._network
+
+    @property
+    def spaces(self) -> Spaces:
+        """What it acts in."""
+        return self._spaces
+
     def begin(self, count: int) -> None:
         self._states = [np.repeat(state[None], count, axis=0) for state in self._network.states]
 

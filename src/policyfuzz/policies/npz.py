@@ -28,7 +28,7 @@ from policyfuzz.policies.network import Arrays, Network, loaded_network
 from policyfuzz.policies.spaces import WRAPPER_HINT, View, views
 from policyfuzz.policies.uri import Address, not_a_file_of, read_model, scheme_of
 
-_OPTIONS = {"rescale": "outputs to the bounds of the actions"}
+OPTIONS = {"rescale": "outputs to the bounds of the actions"}
 #: W0, weight_0, kernel0 and so on: what it is, and of which layer.
 _NUMBERED = re.compile(r"(w|weight|weights|kernel|b|bias)_?(\d+)", re.IGNORECASE)
 #: 0.weight, policy_net.2.bias, layer/kernel and so on: of which layer, and what it is.
@@ -41,19 +41,23 @@ NamedArrays = Mapping[str, NDArray[Any]]
 
 def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
     """The network in the file that `rest` names."""
-    address = Address.parse("npz", rest, _OPTIONS)
+    address = Address.parse("npz", rest, OPTIONS)
     path = address.file()
     content = read_model(path)
     if scheme_of(path) != "npz":
         raise not_a_file_of("npz", path, "not a numpy archive")
     found = views(spaces.observation)
-    widths = {math.prod(view.shape) for view in found}
-    arrays = plain_arrays(path.name, content, _FORMAT)
-    is_bank = {"parameters", "sizes"} <= set(arrays)  # the format of `write_npz`
-    bank, notes = (bank_of(path.name, arrays), ()) if is_bank else _layers_of(path.name, arrays, widths)
+    bank, notes = bank_in(path.name, plain_arrays(path.name, content, _FORMAT), spaces)
     view = _fitting_view(bank, found, spaces, path.name)
     network = _as_network(bank, view, "rescale" in address.options, notes)
     return loaded_network(network, spaces, address, path, content)
+
+
+def bank_in(name: str, arrays: NamedArrays, spaces: Spaces) -> tuple[MlpBank, tuple[str, ...]]:
+    """The network in the `arrays` of the file `name`, in the form that fits `spaces`, and notes."""
+    if {"parameters", "sizes"} <= set(arrays):  # the format of `write_npz`
+        return bank_of(name, arrays), ()
+    return _layers_of(name, arrays, {math.prod(view.shape) for view in views(spaces.observation)})
 
 
 def _fitting_view(bank: MlpBank, found: tuple[View, ...], spaces: Spaces, name: str) -> View:

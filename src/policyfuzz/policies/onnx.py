@@ -37,7 +37,7 @@ from policyfuzz.policies.onnx_trial import BrokenNetwork, TrialEnded, TrialSessi
 from policyfuzz.policies.spaces import WRAPPER_HINT, View, sample_observations, views
 from policyfuzz.policies.uri import Address, not_a_file_of
 
-_OPTIONS = {
+OPTIONS = {
     "output": "name of the output with the actions",
     "state": "INPUT:OUTPUT of each memory",
     "rescale": "outputs to the bounds of the actions",
@@ -48,7 +48,7 @@ _SAME_NUMBERS = ("Identity", "Reshape", "Cast", "Squeeze", "Flatten")
 
 def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noqa: ARG001 - as all schemes
     """The network in the file that `rest` names."""
-    address = Address.parse("onnx", rest, _OPTIONS)
+    address = Address.parse("onnx", rest, OPTIONS)
     path = address.file()
     extras.load("onnxruntime", "onnx")
     file = OnnxFile.read(path)
@@ -64,6 +64,11 @@ def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:  # noq
     network = _as_network(Session(file.content), signature, spaces.observation, rescale, inside)
     network = replace(network, may_squash=_ends_in_tanh(file.model.graph, signature.action))
     return loaded_network(network, spaces, address, path, *file.parts)
+
+
+def action_output(file: OnnxFile, spaces: Spaces, address: Address) -> str:
+    """The name of the output of the graph in `file` that holds the actions."""
+    return _signature(Session(file.content), spaces, address).action
 
 
 class Session:
@@ -288,7 +293,7 @@ def _rows_first(output: NDArray[Any], rows: int, name: str) -> NDArray[Any]:
     return np.moveaxis(output, output.shape.index(rows), 0)
 
 
-def _signature(session: TrialSession, spaces: Spaces, address: Address) -> Signature:
+def _signature(session: Session | TrialSession, spaces: Spaces, address: Address) -> Signature:
     keys = tuple(getattr(spaces.observation, "spaces", {}))
     return read_signature(session.inputs, session.outputs, keys, address.options)
 

@@ -23,7 +23,7 @@ _WITH_WEIGHTS = {
 
 def hidden_tensors(graph: Any, output: str) -> list[str]:
     """Names of what the layers with weights on the way to `output`, but for the first, are given."""
-    on_the_way = _nodes_before(graph, output)
+    on_the_way = nodes_before(graph, output)
     behind: set[str] = set()  #: tensors behind a layer with weights
     found: dict[str, None] = {}
     for place, node in enumerate(graph.node):  # sorted by what they need
@@ -47,7 +47,7 @@ def with_outputs(content: bytes, names: Sequence[str]) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _nodes_before(graph: Any, output: str) -> set[int]:
+def nodes_before(graph: Any, output: str) -> set[int]:
     """Positions of the nodes of `graph` that `output` depends on."""
     needed, found = {output}, set()
     for place in reversed(range(len(graph.node))):

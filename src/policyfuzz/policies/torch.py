@@ -38,7 +38,7 @@ from policyfuzz.policies.spaces import ACTION_NAMES, WRAPPER_HINT, View, sample_
 from policyfuzz.policies.torch_layers import hidden_layers
 from policyfuzz.policies.uri import MOST_BYTES, Address, not_a_file_of, read_model, scheme_of
 
-_OPTIONS = {
+OPTIONS = {
     "recurrent": "forward(observations, state) gives (actions, state)",
     "rescale": "outputs to the bounds of the actions",
 }
@@ -46,7 +46,7 @@ _OPTIONS = {
 
 def load(rest: str, spaces: Spaces, trust: bool = False) -> LoadedPolicy:
     """The module in the file that `rest` names."""
-    address = Address.parse("torchscript", rest, _OPTIONS)
+    address = Address.parse("torchscript", rest, OPTIONS)
     path = address.file()
     if scheme_of(path) != "torchscript":
         raise not_a_file_of("torchscript", path, "not an archive of TorchScript")
@@ -255,11 +255,11 @@ def _runner(
     def run(block: NDArray[Any], *states: NDArray[Any]) -> Arrays:
         with _one_thread_no_grad(torch):
             if memory is None:
-                return (_array(_action_part(module(layout(block)))),)
+                return (_array(action_part(module(layout(block)))),)
             result, state = module(layout(block), _packed(torch, memory, states))
             parts = _tensors(state)
             kept = [np.moveaxis(_array(part), axis, 0) for part, axis in zip(parts, memory.axes, strict=True)]
-            return _array(_action_part(result)), *kept
+            return _array(action_part(result)), *kept
 
     return run
 
@@ -307,7 +307,7 @@ def _array(tensor: Any) -> NDArray[Any]:
     return array
 
 
-def _action_part(result: Any) -> Any:
+def action_part(result: Any) -> Any:
     """The actions in what a module gave: a tensor, the first of several, or the one with the right name."""
     if isinstance(result, tuple | list):
         return result[0]

@@ -32,6 +32,8 @@ _KNOWN_MODULE = re.compile(r"(?:pettingzoo|mpe2)(?:\.\w+)*|\w+/[\w-]+", re.ASCII
 _KNOWN_WRAPPER = re.compile(r"(?:gymnasium|minigrid)\.wrappers:[A-Z]\w*", re.ASCII)
 #: Schemes that built-in targets read themselves, all of them as data: driving-rl takes driving:FILE.
 _OWN_SCHEMES = frozenset(name.partition("-")[0] for name in BUILT_INS)
+#: Policies that come with built-in targets, as data.
+_OWN_POLICIES = frozenset({"repaired"})
 #: The agents that one of several policies is for.
 _FOR_AGENTS = re.compile(r"[^:=?]+=")
 
@@ -114,5 +116,7 @@ def _of_policy(text: str | None) -> Iterator[NamedCode]:
     """Of one URI, or of several with ; between them, each perhaps after the name of its agents and =."""
     for part in filter(None, map(str.strip, (text or "").split(";"))):
         uri = _FOR_AGENTS.sub("", part, count=1) if _FOR_AGENTS.match(part) else part
+        if uri in _OWN_POLICIES:
+            continue
         if not is_data(uri) and uri.partition(":")[0] not in _OWN_SCHEMES:
             yield NamedCode(part, "is the policy")

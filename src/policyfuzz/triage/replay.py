@@ -88,6 +88,15 @@ def is_safe_to_run(campaign: CampaignReader) -> bool:
     return len(campaign.numbers("errors", "kind IN (?, ?)", (CRASHED, HUNG))) == 0
 
 
+def check_safe_to_run(campaign: CampaignReader) -> None:
+    """Refuse to run episodes of `campaign` in this process if one might take it along."""
+    if not is_safe_to_run(campaign):
+        raise CampaignError(
+            f"episodes of the campaign in {campaign.folder} have hung or killed their process",
+            hint="activations are read in this process, which such an episode would take with it",
+        )
+
+
 def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     """True if the user's own files of `target` have changed since the campaign."""
     return campaign.config.code_sha256 != target.code_sha256

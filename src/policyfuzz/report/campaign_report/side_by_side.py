@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
@@ -61,21 +61,23 @@ class Contrast:
 
 
 def groups_of(views: Sequence[Compared]) -> list[Group]:
-    """Campaigns that differ only in their seeds, together."""
-    keys: dict[tuple[str, str, str, str], list[int]] = {}
+    """Campaigns that differ only in their seeds, together; of those with the same seed, the first."""
+    keys: dict[CampaignConfig, dict[int, int]] = {}
     for place, view in enumerate(views):
-        config = view.config
-        key = config.target, config.policy_sha256, config.policy or POLICY_OF_TARGET, config.strategy
-        keys.setdefault(key, []).append(place)
+        places = keys.setdefault(replace(view.config, seed=0), {})
+        places.setdefault(view.config.seed, place)
     return [
         Group(
-            target,
-            policy,
-            strategy,
-            tuple(places),
-            tuple(distinct_after(views[place], common_episodes(views, target)) for place in places),
+            config.target,
+            config.policy or POLICY_OF_TARGET,
+            config.strategy,
+            tuple(places.values()),
+            tuple(
+                distinct_after(views[place], common_episodes(views, config.target))
+                for place in places.values()
+            ),
         )
-        for (target, _, policy, strategy), places in keys.items()
+        for config, places in keys.items()
     ]
 
 

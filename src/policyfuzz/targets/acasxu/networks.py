@@ -28,6 +28,12 @@ Layer = tuple[NDArray[Any], NDArray[Any]]
 
 def networks_in(folder: Path, bucket: int) -> MlpBank:
     """The five networks of time `bucket` in a folder of ONNX or .nnet files."""
+    files = network_files(folder, bucket)
+    return MlpBank.from_layers([_read(files[number]) for number in sorted(files)])
+
+
+def network_files(folder: Path, bucket: int) -> dict[int, Path]:
+    """The files of the five networks of time `bucket`, by their previous advisory, from 1."""
     try:
         paths = sorted(folder.iterdir())
     except (OSError, ValueError) as error:  # ValueError: a NUL in its name
@@ -46,7 +52,7 @@ def networks_in(folder: Path, bucket: int) -> MlpBank:
             f"{folder} lacks networks of bucket {bucket} for previous advisories {missing}",
             hint="expected names that end in _A_B.onnx or _A_B.nnet, A the advisory 1-5, B the bucket 1-9",
         )
-    return MlpBank.from_layers([_read(files[number]) for number in sorted(files)])
+    return files
 
 
 def _read(path: Path) -> Layers:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.activations import Activations
 from policyfuzz.core.branches import Segment
+from policyfuzz.core.errors import PolicyError
+from policyfuzz.core.files import is_file
 from policyfuzz.core.inputs import Angle, InputSpace, Real, UniformMap
 from policyfuzz.core.oracle import Below
 from policyfuzz.core.target import Target, choice, joined, number, policy_path
@@ -21,6 +23,8 @@ from policyfuzz.targets.acasxu.networks import networks_in
 
 #: Time buckets, each with its networks.
 BUCKETS = 9
+#: The policy of networks that come with the package as well, and were repaired.
+REPAIRED = "repaired"
 #: The tau bucket that the published experiments keep throughout.
 _DEFAULT_BUCKET = 2
 #: What `solvable` asks for: the collision is avoided for good, or for as long as the episode lasts.
@@ -43,15 +47,14 @@ INPUTS = InputSpace(
 def make_target(options: Mapping[str, str], policy: str | None) -> Target:
     """The target; options: `bucket` (1-9), `solvable` (lasting or paper).
 
-    The policy is the shipped networks for None, or acasxu:DIR.
+    The policy is the shipped networks for None, their repaired ones for `repaired`, acasxu:DIR or
+    acasxu:FILE.npz.
     """
     bucket = number(options, "bucket", _DEFAULT_BUCKET, int, 1, BUCKETS)
     solvable = choice(options, "solvable", tuple(_SOLVABLE))
     said = {"bucket": str(bucket)} if bucket != _DEFAULT_BUCKET else {}
     said |= {"solvable": solvable} if solvable != "lasting" else {}
-    folder = policy_path("acasxu", policy, "acasxu", "DIR, a folder of .onnx or .nnet networks")
-    bank = shipped_networks(bucket) if folder is None else networks_in(folder, bucket)
-    uri = None if folder is None else f"acasxu:{folder}"
+    uri, bank = _policy(policy, bucket)
     return Target(
         name=joined("acasxu", said),
         inputs=INPUTS,
@@ -94,6 +97,31 @@ class AdvisoryPolicy:
 
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         self._previous[rows] = actions
+
+
+def _policy(policy: str | None, bucket: int) -> tuple[str | None, MlpBank]:
+    """The URI of `policy`, None for the shipped one, and its five networks of time `bucket`."""
+    if policy == REPAIRED:
+        if bucket != _DEFAULT_BUCKET:
+            raise PolicyError(
+                f"there are no repaired networks of bucket {bucket}",
+                f"leave bucket={bucket} out, or --policy",
+            )
+        return REPAIRED, read_npz(shipped("acasxu/repaired.npz"))
+    expected = "DIR, a folder of .onnx or .nnet networks, or FILE.npz with all 45; or --policy repaired"
+    place = policy_path("acasxu", policy, "acasxu", expected)
+    if place is None:
+        return None, shipped_networks(bucket)
+    bank = networks_of(place, bucket) if is_file(place) else networks_in(place, bucket)
+    return f"acasxu:{place}", bank
+
+
+def networks_of(file: Path, bucket: int) -> MlpBank:
+    """The five networks of time `bucket` in an .npz `file` like the shipped one."""
+    hint = "expected all networks of ACAS Xu, five for each time bucket, as the shipped file has them"
+    count = BUCKETS * len(encounter.ADVISORIES)
+    every = read_npz(file).check_shape(file.name, count, 5, (len(encounter.ADVISORIES),), hint)
+    return replace(every, parameters=every.parameters[bucket - 1 :: BUCKETS].copy())
 
 
 @cache

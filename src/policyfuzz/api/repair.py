@@ -1,0 +1,219 @@
+"""Repairs the policy of a campaign from Python, and tests the result."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from policyfuzz.api.results import Result
+from policyfuzz.core import extras
+from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.core.settings import Duration, seconds_of
+from policyfuzz.core.target import Target
+from policyfuzz.core.whole_file import make_folder_of, whole_file, writing
+from policyfuzz.execution.executor import ExecutorChoice, choose_executor
+from policyfuzz.repairing.campaigns import Campaigns, crashes_of
+from policyfuzz.repairing.files import copied, policy_file
+from policyfuzz.repairing.journal import Journal
+from policyfuzz.repairing.rounds import Repair, RepairSettings, Round
+from policyfuzz.repairing.states import Cases
+from policyfuzz.repairing.verdict import Judge, Verdict, VerdictSettings, folder_of
+from policyfuzz.repairing.verdict_file import read_verdict
+from policyfuzz.store.reader import CampaignReader
+from policyfuzz.store.records import CONFIRMED
+from policyfuzz.store.triage_file import triage_of
+from policyfuzz.targets.registry import load_target
+from policyfuzz.triage.replay import has_other_code, target_of
+
+#: Random cases of the verdict, and episodes of its campaigns, for each sample that a search begins with.
+_PER_SAMPLE = 20
+#: Old findings that are run again, at most.
+_MOST_FINDINGS = 2000
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """What a repair came to."""
+
+    rounds: tuple[Round, ...]
+    policy: Path | None  #: that was written; None if every candidate was rejected
+    verdict: Verdict | None  #: None without a policy
+
+    @property
+    def holds(self) -> bool:
+        """True if there is a new policy and it passes every test."""
+        return self.verdict is not None and self.verdict.holds
+
+    def lines(self) -> list[str]:
+        """What a reader should know, line by line."""
+        lines = [one.text for one in self.rounds]
+        if self.verdict is None:
+            return [*lines, "", "verdict: no candidate was good enough, so nothing was written"]
+        return [*lines, "", *self.verdict.lines()]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def repair(
+    result: Result | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    trust: bool = False,
+    rounds: int = 3,
+    budget: int | None = None,
+    seed: int = 0,
+    pool: int | None = None,
+    episodes: int | None = None,
+    seeds: int = 3,
+    workers: int | None = None,
+    executor: str | None = None,
+    timeout: Duration | None = None,
+    tell: Tell | None = None,
+) -> RepairResult:
+    """Fine-tune the policy of a campaign until it crashes less, write it to `out`, and test it.
+
+    Each of `rounds` learns from crashes: first from the findings of the campaign, then from what a search
+    finds in the policy as it is by then; `budget` is the number of episodes of all rounds. The verdict runs
+    the old and the new policy on `pool` random cases, and fuzzes both with three strategies, `seeds`
+    campaigns of so many `episodes` each. Nothing that trains or chooses a policy shares a seed with that.
+
+    What is done is kept beside `out`: the same call goes on from there. `tell` hears what is being done.
+    """
+    given = result if isinstance(result, Result) else Result(Path(result), trust=trust)
+    return run_repair(
+        CampaignReader(given.folder),
+        Path(out),
+        target=target,
+        trust=trust or given.trust,
+        rounds=rounds,
+        budget=budget,
+        seed=seed,
+        pool=pool,
+        episodes=episodes,
+        seeds=seeds,
+        choice=choose_executor(executor, workers, seconds_of(timeout)),
+        tell=tell or (lambda _text: None),
+    )
+
+
+def run_repair(
+    campaign: CampaignReader,
+    out: Path,
+    *,
+    target: str | None,
+    trust: bool,
+    rounds: int,
+    budget: int | None,
+    seed: int,
+    pool: int | None,
+    episodes: int | None,
+    seeds: int,
+    choice: ExecutorChoice,
+    tell: Tell,
+) -> RepairResult:
+    """As `repair`, for the command line too."""
+    loaded = target_of(campaign, None, trust, target)  # in this process, where its weights are changed
+    if target is None and has_other_code(campaign, loaded):
+        raise CampaignError(
+            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
+            hint="start a new campaign, or name the target to repair the policy in what it is now",
+        )
+    usual = _PER_SAMPLE * loaded.samples
+    settings = RepairSettings(rounds=rounds, budget=15 * usual if budget is None else budget, seed=seed)
+    wanted = VerdictSettings(
+        pool=usual if pool is None else pool,
+        episodes=usual if episodes is None else episodes,
+        seeds=seeds,
+        seed=seed,
+        allowed=settings.allowed,
+    )
+    return repair_campaign(campaign, loaded, out, settings, wanted, choice, trust, tell)
+
+
+def repair_campaign(
+    campaign: CampaignReader,
+    target: Target,
+    out: Path,
+    settings: RepairSettings,
+    wanted: VerdictSettings,
+    choice: ExecutorChoice,
+    trust: bool,
+    tell: Tell,
+) -> RepairResult:
+    """Repair the policy of `target`, on which `campaign` was run, and judge what comes of it."""
+    file = policy_file(target)  # before any work: it may be one that cannot be written back
+    extras.load("torch", "repair")
+    _check_out(out, file.suffix)
+    out = out.absolute()
+    journal = Journal.open(
+        folder_of(out),
+        {
+            "target": target.name,
+            "policy": target.policy_sha256,
+            "campaign": campaign.about.get("instance", ""),
+            "settings": asdict(settings),
+        },
+    )
+    campaigns = Campaigns(choice)
+
+    def load(path: Path) -> Target:
+        # the same oracle and inputs: those of an environment may depend on the policy that they are made for
+        new = load_target(target.name, file.uri(path), trust)
+        return replace(
+            target,
+            policy=new.policy,
+            policy_name=new.policy_name,
+            policy_uri=new.policy_uri,
+            policy_sha256=new.policy_sha256,
+        )
+
+    found = Repair(target, file, journal, settings, load, campaigns.crashes, tell).run(crashes_of(campaign))
+    if found.candidate is None:
+        return RepairResult(found.rounds, None, None)
+    copied(found.candidate, out)
+    stored = journal.folder / f"verdict-{wanted.pool}-{wanted.episodes}-{wanted.seeds}.json"
+    if not stored.exists():
+        tell("testing the new policy")
+        judge = Judge(target, load(out), journal, wanted, campaigns, tell)
+        cases, modes = _old_findings(campaign)
+        verdict = judge.verdict(cases, modes)
+        make_folder_of(stored)
+        with whole_file(stored) as unfinished:
+            unfinished.write_text(json.dumps(verdict.summary(), allow_nan=False, indent=1))
+    return RepairResult(found.rounds, out, read_verdict(stored))
+
+
+def _check_out(out: Path, suffix: str) -> None:
+    if out.suffix != suffix and suffix:
+        raise UsageError(
+            f"the repaired policy cannot be written to {out}: it is another kind of file",
+            f"give a name that ends in {suffix}",
+        )
+    with writing(out):
+        out.absolute().parent.mkdir(parents=True, exist_ok=True)
+
+
+def _old_findings(campaign: CampaignReader) -> tuple[Cases, list[str]]:
+    """Distinct findings, and the name of the failure mode of each."""
+    cases = crashes_of(campaign)
+    found = [one for one in campaign.findings() if one.status == CONFIRMED]
+    rows = [row for row, one in enumerate(found) if one.is_distinct][:_MOST_FINDINGS]
+    modes = triage_of(campaign).modes
+    of_finding = (
+        {}
+        if modes is None
+        else {
+            number: f"mode {place}"
+            for place, mode in enumerate(modes.modes, start=1)
+            for number in mode.members
+        }
+    )
+    names = [of_finding.get(found[row].id, found[row].kind) for row in rows]
+    return cases[np.array(rows, np.int64)], names
