@@ -86,7 +86,8 @@ def _cost(results: Sequence[Result] | None) -> str:
     if not whole:
         return "not known"
     seconds = sum(one.costs["cpu_seconds"] for one in whole)
-    return f"{1000 * seconds / sum(one.found['executions'] for one in whole):.3g}"
+    cost = 1000 * seconds / sum(one.found["executions"] for one in whole)
+    return f"{cost:,.0f}" if cost >= 100 else f"{cost:.3g}"
 
 
 def curves_section(selection: Selection, page: Path) -> str:
