@@ -14,6 +14,7 @@ import pytest
 
 from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, InputSpace, Real, open_result
 from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.repairing.verdict_file import write_verdict
 from policyfuzz.report.campaign_report import films as film_files
 from policyfuzz.report.campaign_report import side_by_side, words
 from policyfuzz.report.campaign_report.markdown import escaped, markdown_report
@@ -25,6 +26,7 @@ from policyfuzz.store.activations_file import write_activations
 from policyfuzz.store.coverage_file import write_coverage
 from policyfuzz.store.monitor_record import record_file, write_monitor_record
 from policyfuzz.store.writer import CampaignWriter as Writer
+from tests.repairing.test_verdict import fuzzed, verdict
 from tests.store.test_monitor_record import RECORD
 from tests.store.test_results_beside import COVERAGE, MAP, covered
 
@@ -344,3 +346,12 @@ def test_a_monitor_in_the_folder_of_its_campaign_is_shown(tmp_path, quick_drawin
     assert "A monitor that warns" in Elements(page_of(folder)).text
     write_monitor_record(path, replace(RECORD, target="another"))
     assert "A monitor that warns" not in Elements(page_of(folder)).text
+
+
+def test_the_verdict_on_a_repair_is_shown_with_what_failed(tmp_path, quick_drawings):
+    folder = write_campaign(tmp_path / "c")
+    made = replace(verdict(fuzzed=(fuzzed((9, 8), (9, 9)),)), target=CampaignReader(folder).config.target)
+    write_verdict(folder / "repair.json", made)
+    text = Elements(page_of(folder)).text
+    assert "fails some of its tests" in text
+    assert "newly broken" in text

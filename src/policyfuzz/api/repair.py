@@ -1,8 +1,8 @@
 """Repairs the policy of a campaign from Python, and tests the result."""
 
-import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from policyfuzz.core import extras
 from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Target
-from policyfuzz.core.whole_file import make_folder_of, whole_file, writing
+from policyfuzz.core.whole_file import writing
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
 from policyfuzz.repairing.campaigns import Campaigns, crashes_of
 from policyfuzz.repairing.files import copied, policy_file
@@ -21,9 +21,10 @@ from policyfuzz.repairing.journal import Journal
 from policyfuzz.repairing.rounds import Repair, RepairSettings, Round
 from policyfuzz.repairing.states import Cases
 from policyfuzz.repairing.verdict import Judge, Verdict, VerdictSettings, folder_of
-from policyfuzz.repairing.verdict_file import read_verdict
+from policyfuzz.repairing.verdict_file import FILE_NAME, read_verdict, write_verdict
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED
+from policyfuzz.store.results_beside import path_beside
 from policyfuzz.store.triage_file import triage_of
 from policyfuzz.targets.registry import load_target
 from policyfuzz.triage.replay import has_other_code, target_of
@@ -184,10 +185,11 @@ def repair_campaign(
         judge = Judge(target, load(out), journal, wanted, campaigns, tell)
         cases, modes = _old_findings(campaign)
         verdict = judge.verdict(cases, modes)
-        make_folder_of(stored)
-        with whole_file(stored) as unfinished:
-            unfinished.write_text(json.dumps(verdict.summary(), allow_nan=False, indent=1))
-    return RepairResult(found.rounds, out, read_verdict(stored))
+        write_verdict(stored, verdict)
+    verdict = read_verdict(stored)
+    with suppress(OSError, UsageError):  # a campaign that cannot be written to was repaired from all the same
+        write_verdict(path_beside(campaign.folder, FILE_NAME), verdict)
+    return RepairResult(found.rounds, out, verdict)
 
 
 def _check_out(out: Path, suffix: str) -> None:

@@ -1,56 +1,50 @@
-"""Reads a verdict from its JSON file, which a stranger may have written."""
+"""The JSON file that holds a verdict: beside the new policy, and beside the campaign that was repaired from.
 
-import dataclasses
-import math
+A stranger may have written it, so every value is checked.
+"""
+
+import json
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
 from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.repairing.journal import read_report
 from policyfuzz.repairing.verdict import Verdict
+from policyfuzz.store.plain_records import from_plain
 
-Record = TypeVar("Record")
+#: In the folder of a campaign: the verdict on the last repair of its policy.
+FILE_NAME = "repair.json"
+
+
+def write_verdict(path: Path, verdict: Verdict) -> None:
+    """Write `verdict` into the file at `path`."""
+    make_folder_of(path)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(json.dumps(verdict.summary(), allow_nan=False, indent=1))
 
 
 def read_verdict(path: Path) -> Verdict:
     """The verdict in the file at `path`."""
     values = read_report(path)
+    claims = [values.pop("holds", None), values.pop("held", None)]
     try:
-        verdict = _record(
-            Verdict, {name: one for name, one in values.items() if name not in ("holds", "held")}
-        )
-        if [values.get("holds"), values.get("held")] != [
-            verdict.holds,
-            [one.holds for one in verdict.all_lines],
-        ]:
+        _check_counts(values)
+        verdict = from_plain(Verdict, values)
+        if claims != [verdict.holds, [one.holds for one in verdict.all_lines]]:
             raise ValueError("it says something else than its numbers do")
-    except (KeyError, TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        verdict.lines()  # fails where numbers do not fit together
+    except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
         raise CampaignError(
             f"{path} holds no verdict of a repair: {error!r:.120}", "remove it, and run the repair again"
         ) from error
     return verdict
 
 
-def _record(kind: type[Record], values: Any) -> Record:
-    hints = get_type_hints(kind)
-    names = {one.name for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    if not isinstance(values, dict) or values.keys() != names:
-        raise ValueError(f"expected {', '.join(sorted(names))}")
-    return kind(**{name: _value(hints[name], values[name]) for name in names})
-
-
-def _value(kind: Any, value: Any) -> Any:
-    if dataclasses.is_dataclass(kind):
-        return _record(kind, value)  # type: ignore[arg-type]
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list):
-            raise ValueError("a list is missing")
-        return tuple(_value(get_args(kind)[0], one) for one in value)
-    allowed = get_args(kind) or (kind,)
-    if float in allowed and type(value) is int:
-        value = float(value)
-    if type(value) not in allowed or (isinstance(value, float) and not math.isfinite(value)):
-        raise ValueError(f"{value!r:.40} is not {kind}")
-    if type(value) is int and value < 0:
-        raise ValueError(f"{value} is no count")
-    return value
+def _check_counts(value: Any) -> None:
+    """Raises ValueError for a negative whole number and for what is no number, wherever it is in `value`."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_counts(one)
+    elif (type(value) is int and value < 0) or value in ("NaN", "Infinity", "-Infinity"):
+        raise ValueError(f"{value!r:.40} is no count")

@@ -6,6 +6,9 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from policyfuzz.core.errors import CampaignError
+from policyfuzz.repairing.verdict import Verdict
+from policyfuzz.repairing.verdict_file import FILE_NAME as VERDICT_NAME
+from policyfuzz.repairing.verdict_file import read_verdict
 from policyfuzz.report.activations_figure import activations_figure
 from policyfuzz.report.campaign_report import markup
 from policyfuzz.report.campaign_report.view import CampaignView
@@ -84,6 +87,21 @@ def _monitor(record: MonitorRecord) -> Markup:
             " long before a crash it warns. The numbers stand in the text.",
         ),
     )
+
+
+def repair(view: CampaignView) -> Markup | None:
+    """What tests have shown of a repair that began with the campaign."""
+    return _section(lambda: _verdict(view), _repair)
+
+
+def _verdict(view: CampaignView) -> Verdict | None:
+    path = view.campaign.folder / VERDICT_NAME
+    found = read_verdict(path) if path.is_file() else None
+    return found if found is not None and found.target == view.campaign.config.target else None
+
+
+def _repair(verdict: Verdict) -> Markup:
+    return markup.render("repair.html", verdict=verdict, lines=verdict.all_lines)
 
 
 def _section(read: Callable[[], Record | None], write: Callable[[Record], Markup]) -> Markup | None:

@@ -252,6 +252,7 @@ SECTIONS = (
     Section("Coverage", beside.coverage),
     Section("Inside the policy", beside.activations),
     Section("A monitor that warns", beside.monitor),
+    Section("Repair", beside.repair),
     Section("Health, flaky and rejected findings", health),
     Section("Errors and hangs", errors),
     Section("Where the time went", time),
