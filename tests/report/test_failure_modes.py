@@ -133,7 +133,7 @@ def test_modes_and_witnesses_from_python(campaign):
     assert [one.id for one in result.modes[0].findings] == [first, second]
     assert representative.replay().crashes
     assert "near the centre" in repr(result.modes)
-    assert "<td>M1</td>" in result.modes._repr_html_()
+    assert ">M1</td>" in result.modes._repr_html_()
 
 
 def test_modes_are_a_data_frame(campaign):

@@ -260,6 +260,8 @@ class Campaign:
         cases = self._fuzzer.ask(room)
         pace = self._pace
         run = self._run_now if pace is None else pace.of_cases(self._run_now)
+        if pace is not None and self.target.compiles:
+            self._compile(cases[: pace.least])
         nominal = run_nominal(cases, run, self._fuzzer.validator.valid_rate, replays, self.target)
         if pace is not None and self.budget.seconds is not None:
             count = len(nominal.executions)
@@ -285,6 +287,14 @@ class Campaign:
             besides.append(Besides(rows, with_other_seeds(cases[rows]), nominal.reseeded))
         self._absorb(cases, nominal.executions, besides)
         return True
+
+    def _compile(self, cases: Cases) -> None:
+        """Run `cases` before time begins to count: on a busy machine, compiling may take a minute."""
+        self._executor.submit(cases)
+        executions = self._collect(None)
+        self._clock.seconds.clear()
+        self._tracker = ProgressTracker(self.store.progress(), self.target.oracle.kinds)
+        self._tracker.count_others(executions)
 
     def _note_seed(self, nominal: Nominal) -> None:
         """Note what the case seed does, and let the search know."""

@@ -67,6 +67,7 @@ class Target:
     long_simulator: Callable[[int], Simulator] | None = None
     batch_size: int = 64  #: episodes per batch by default
     samples: int = 1000  #: random inputs before the first is changed by default; fewer if episodes are slow
+    compiles: bool = False  #: the first episode of a new installation takes seconds, to compile what it runs
     max_workers: int | None = None  #: that may run it at the same time, None for any number
     film_steps_per_second: int = 20  #: if the simulator renders
     film_simulator: Callable[[], Simulator] | None = None  #: renders, if `simulator` should not

@@ -69,6 +69,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         decay=encounter.RETURN_DECAY,
         actions=ActionSpace.choices(encounter.ADVISORIES),
         batch_size=1024,
+        compiles=True,
         draw=_draw,
     )
 

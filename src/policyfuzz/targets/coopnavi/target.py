@@ -49,6 +49,7 @@ def make_target(options: Mapping[str, str], policy: str | None) -> Target:
         solvable=partial(is_solvable, horizon=horizon) if starts == "solvable" else None,
         actions=_actions(),
         batch_size=1024,
+        compiles=True,
     )
 
 
