@@ -94,7 +94,7 @@ def test_one_step_is_no_steps():
 def test_long_leads_are_drawn_with_few_points():
     long = replace(WARNED, leads=(6, 10**6))
     record = replace(RECORD, methods=tuple(replace(one, random=long) for one in RECORD.methods))
-    assert max(len(line.get_xdata()) for line in monitor_figure(record).axes[3].lines) < 10
+    assert max(np.size(line.get_xdata()) for line in monitor_figure(record).axes[3].lines) < 10
 
 
 def test_text_says_why_there_is_no_auc():
