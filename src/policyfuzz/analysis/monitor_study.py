@@ -218,7 +218,7 @@ def evaluate_monitor_on(
     names = np.concatenate([material.crashes.lineages, material.near_misses.lineages])
     left_out = len(np.intersect1d(names, known))
     if left_out:
-        note = f"{_lineages(left_out)} that the monitor was fitted to left out"
+        note = f"{_lineages(left_out)} left out: the monitor was fitted to crashes or near-misses of these"
         record = replace(record, notes=(*record.notes, note))
     if record.lineages < LEAST_LINEAGES:
         record = _without_auc(record, record.lineages, campaigns)
