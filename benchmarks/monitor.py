@@ -1,6 +1,5 @@
-"""Runtime monitors: what they are worth on lines of descent and random crashes not seen, and their cost."""
+"""Runtime monitors: what they are worth on lineages and random crashes not seen, and their cost."""
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -109,7 +108,7 @@ def command(
 
 def _fitted(target: Target, budget: Budget, seed: int, folders: Sequence[Path]) -> Fitted:
     settings = MonitorSettings(draws=budget.draws)
-    with ExitStack() as stack, tempfile.TemporaryDirectory():
+    with ExitStack() as stack:
         campaigns = [CampaignReader(folder) for folder in folders] or [
             stack.enter_context(
                 finished_campaign(target, budget.episodes, CampaignOptions(seed=seed + number), force=True)
@@ -122,7 +121,7 @@ def _fitted(target: Target, budget: Budget, seed: int, folders: Sequence[Path]) 
 def _worth(name: str, record: MonitorRecord) -> Iterator[Measurement]:
     chosen = record.chosen
     lineages = record.lineages + record.fitted_lineages
-    yield Measurement("lines of descent with crashes", lineages, "", goal=">= 10", is_met=lineages >= 10)
+    yield Measurement("lineages with crashes", lineages, "", goal=">= 10", is_met=lineages >= 10)
     auc = _auc_of(chosen, record.lead)
     least = _LEAST_AUC[name]
     is_met = None if record.why_no_auc else auc.value >= least

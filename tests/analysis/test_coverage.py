@@ -186,6 +186,7 @@ def test_a_campaign_that_comes_out_otherwise_is_not_called_repeated(campaigns):
         repeat_campaign(other, load_target(TARGET), choose_executor(), 1500, lambda *_: None)
 
 
+@pytest.mark.slow
 def test_coverage_is_the_same_for_the_same_seed(campaigns):
     target, settings = load_target(TARGET), CoverageSettings(most=200)
     first = cover_campaigns(campaigns[:2], target, choose_executor(), settings)
@@ -211,6 +212,7 @@ def test_campaigns_are_cut_at_the_shortest_and_grouped_by_strategy(run_campaign,
     assert all(one.curve.episodes[-1] == found.episodes for one in found.all)
 
 
+@pytest.mark.slow
 def test_every_episode_sees_more_than_the_file_knows(campaigns):
     target = load_target(TARGET)
     known = cover_campaigns(campaigns[:1], target, choose_executor())
@@ -238,6 +240,7 @@ def test_more_episodes_than_there_are_are_refused(campaigns):
         cover_campaigns(campaigns, load_target(TARGET), choose_executor(), CoverageSettings(9999))
 
 
+@pytest.mark.slow
 def test_python_gives_the_record_and_draws(folders, tmp_path: Path):
     found = policyfuzz.coverage(folders, out=tmp_path / "c.png", most=200)
     assert found.target == TARGET

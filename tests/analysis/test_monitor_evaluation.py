@@ -1,4 +1,6 @@
-"""Scores of episodes, lines of descent, thresholds and leads, by hand."""
+"""Scores of episodes, lineages, thresholds and leads, by hand."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,7 +54,7 @@ def test_warnings_count_leads_and_points_of_no_return(crashes, scores):
     assert (found.before_no_return.count, found.before_no_return.of) == (0, 1)
 
 
-def test_every_line_of_descent_counts_the_same():
+def test_every_lineage_counts_the_same():
     scores = np.array([2.0, 2.0, 2.0, 0.0])
     auc = lineage_auc(scores, np.array([1, 1, 1, 2], np.uint64), np.array([1.0]), RNG)
     assert auc.value == 0.5
@@ -106,3 +108,26 @@ def test_too_few_episodes_promise_nothing():
 def test_equal_scores_are_alarms_together():
     scores = np.concatenate([np.zeros(1000), np.ones(500)])
     assert calibrated(scores, 0.01).calibration.count == 0
+
+
+def test_infinite_scores_are_counted_as_the_alarms_that_they_are():
+    scores = np.concatenate([np.zeros(995), np.full(5, np.inf)])
+    threshold = calibrated(scores, 0.01)
+    assert threshold.calibration.count == (scores > threshold.value).sum() == 5
+    assert not threshold.is_promised
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_crash_before_the_first_decision_is_missed(crashes, scores, place):
+    lengths = np.insert([5, 5], place, 0)
+    early = replace(
+        crashes,
+        starts=np.concatenate([[0], np.cumsum(lengths)]),
+        crash_steps=lengths,
+        lineages=np.arange(3, dtype=np.uint64),
+    )
+    assert episode_scores(scores, early, 1).tolist() == np.insert([4.0, 4.0], place, -np.inf).tolist()
+    alarms = first_alarms(scores, early, 2.0)
+    assert alarms.tolist() == np.insert([3, 0], place, NONE).tolist()
+    found = warnings_of(alarms, early.crash_steps, np.full(3, NONE), lead=1)
+    assert (found.at_all.count, found.at_all.of) == (2, 3)

@@ -1,6 +1,7 @@
-"""Planted monitors: what the split by lines of descent is for, and fitting to whole campaigns."""
+"""Planted monitors: what the split by lineages is for, and fitting to whole campaigns."""
 
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import policyfuzz as pf
 from policyfuzz.analysis.monitor_episodes import (
     NONE,
+    Lineages,
     MonitorCases,
     crash_cases,
     lineage_name,
@@ -18,10 +20,11 @@ from policyfuzz.analysis.monitor_episodes import (
 )
 from policyfuzz.analysis.monitor_evaluation import episode_scores, frame_scores, lineage_auc
 from policyfuzz.analysis.monitor_fitting import BOOSTING, LOGISTIC, fit_detector
-from policyfuzz.analysis.monitor_study import Material, MonitorSettings, held_out_lineages
-from policyfuzz.core.errors import UsageError
+from policyfuzz.analysis.monitor_study import Material, MonitorSettings, fit_monitor_to, held_out_lineages
+from policyfuzz.core.errors import MissingExtra, UsageError
 from policyfuzz.core.target import Runner
 from policyfuzz.monitors.monitor import MonitorError
+from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import load_target
 from tests.analysis.monitor_material import made_episodes
 
@@ -64,7 +67,8 @@ def leaked(episodes, first):
     return replace(episodes, lineages=np.arange(first, first + len(episodes), dtype=np.uint64))
 
 
-def test_leaking_lines_of_descent_across_the_split_raises_the_auc():
+@pytest.mark.slow
+def test_leaking_lineages_across_the_split_raises_the_auc():
     pytest.importorskip("sklearn")
     honest, leaking = [], []
     for seed in range(2):
@@ -115,7 +119,7 @@ def test_no_line_is_on_both_sides():
 def test_findings_come_in_turn_from_all_lines(run_campaign):
     campaign = run_campaign(TARGET)
     roots = {one.root for one in campaign.findings()}
-    cases = crash_cases([campaign], len(roots), np.random.default_rng(0))
+    cases = crash_cases([campaign], Lineages(), len(roots), np.random.default_rng(0))
     assert set(cases.lineages.tolist()) == {lineage_name(campaign, root) for root in roots}
 
 
@@ -129,8 +133,30 @@ def test_a_campaign_without_findings_has_no_crashes(run_campaign):
 def test_a_finding_in_two_campaigns_joins_their_lines(run_campaign):
     campaign = run_campaign(TARGET)
     rng = np.random.default_rng(0)
-    once, twice = crash_cases([campaign], 10**6, rng), crash_cases([campaign, campaign], 10**6, rng)
+    once, twice = (
+        crash_cases(some, Lineages.of(some), 10**6, rng) for some in ([campaign], [campaign, campaign])
+    )
+    assert len(once) == len(twice)  # and counts once
     assert set(once.lineages.tolist()) == set(twice.lineages.tolist())
+
+
+def test_mutants_of_two_campaigns_count_once(run_campaign):
+    campaign = run_campaign(TARGET)
+    rng = np.random.default_rng(0)
+    once, twice = (
+        mutant_cases(some, Lineages.of(some), 10**6, rng) for some in ([campaign], [campaign, campaign])
+    )
+    assert len(once) == len(twice) > 0
+
+
+def test_lineages_that_share_episodes_are_united_however_they_are_told():
+    lineages = Lineages()
+    lineages.unite(1, 3)  # as when the third campaign imported from the first
+    lineages.unite(2, 3)  # and from the second
+    assert len({lineages.name(one) for one in (1, 2, 3)}) == 1
+    assert lineages.name(4) == 4
+    for one in (1, 2, 3):
+        assert lineages.all_names(np.array([one, 7], np.uint64)).tolist() == [1, 2, 3, 7]
 
 
 def test_near_misses_pass_and_come_nearer_than_most_nominal_episodes(run_campaign):
@@ -138,7 +164,7 @@ def test_near_misses_pass_and_come_nearer_than_most_nominal_episodes(run_campaig
     run, rng = Runner(target), np.random.default_rng(0)
     drawn = random_cases(target, 200, seed=5)
     margins = run(drawn.inputs, drawn.seeds).verdicts.margins
-    found = near_misses(target, run, mutant_cases([campaign], 400, rng), margins, 50)
+    found = near_misses(target, run, mutant_cases([campaign], Lineages(), 400, rng), margins, 50)
     again = run(found.inputs, found.seeds)
     assert len(found) == 50
     assert not again.crashed.any()
@@ -197,6 +223,28 @@ def test_lines_that_were_fitted_to_are_left_out_of_a_test(fitted, campaign):
     report = pf.evaluate_monitor(fitted.monitor, campaign, draws=300, episodes=60, lead=1)
     assert report.record.lineages == fitted.record.lineages
     assert "left out" in repr(report)
+
+
+@pytest.mark.slow
+def test_near_misses_that_were_fitted_to_are_left_out_of_a_test(fitted, campaign):
+    reader = CampaignReader(campaign)
+    mutants = mutant_cases([reader], Lineages.of([reader]), 10**6, np.random.default_rng(0))
+    everything = np.union1d(mutants.lineages, fitted.monitor.lineages)
+    known = everything[:0], fitted.monitor.lineages, everything
+    monitors = [replace(fitted.monitor, lineages=names) for names in known]
+    tests = [pf.evaluate_monitor(one, campaign, draws=300, episodes=60, lead=1) for one in monitors]
+    of_all, of_others, of_none = (one.record.near_misses for one in tests)
+    assert of_all > of_others > of_none == 0
+
+
+def test_a_missing_package_is_told_before_anything_is_run(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+
+    def run(_inputs, _seeds):
+        raise AssertionError("an episode was run")
+
+    with pytest.raises(MissingExtra):
+        fit_monitor_to(load_target(TARGET), [], run, MonitorSettings())
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ def test_it_prints_worth_and_cost(monkeypatch, capsys):
     monkeypatch.setattr(bench, "_REPEATS", 20)
     assert exit_code(["monitor", "--target", name]) in (0, 1)  # the cost depends on the machine
     out = " ".join(capsys.readouterr().out.split())
-    assert "lines of descent with crashes" in out
+    assert "lineages with crashes" in out
     assert "score by density on observations, one observation" in out
 
 

@@ -1,4 +1,4 @@
-"""Where a finding comes from: the draw that its line of descent began with, and the episode that found it."""
+"""Where a finding comes from: the draw that its lineage began with, and the episode that found it."""
 
 import sys
 from pathlib import Path

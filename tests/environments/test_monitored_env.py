@@ -48,9 +48,20 @@ def test_score_and_alarm_are_in_info_beside_what_was_there():
     _, info = env.reset(seed=0)
     assert info == {"own": 1, "monitor_score": 0.0, "monitor_alarm": False}
     infos = [env.step(0)[4] for _ in range(6)]
-    assert [one["monitor_score"] for one in infos] == [1, 2, 3, 2, 1, 0]
+    assert [one["monitor_score"] for one in infos] == [1, 2, 3, 2, 1, 1]
     assert [one["monitor_alarm"] for one in infos] == [False, False, True, True, True, True]
     assert infos[0]["own"] == 2
+
+
+@pytest.mark.parametrize("is_truncated", [False, True])
+def test_the_observation_after_the_last_action_is_not_judged(is_truncated):
+    class Ends(Counting):
+        def step(self, action):
+            return np.array([9.0, 0.0], np.float32), 1.0, not is_truncated, is_truncated, {}
+
+    env = MonitoredEnv(Ends(), first_number())
+    env.reset()
+    assert env.step(0)[4] == {"monitor_score": 0.0, "monitor_alarm": False}
 
 
 def test_a_new_episode_has_no_alarm_yet():

@@ -66,7 +66,7 @@ def test_file_gives_the_same_monitor(monitor, tmp_path):
 
 
 def _facts(**changes):
-    values = {"format": 1, "detector": "linear", **{n: getattr(FACTS, n) for n in FACTS.__slots__}}
+    values = {"format": 2, "detector": "linear", **{n: getattr(FACTS, n) for n in FACTS.__slots__}}
     return np.frombuffer(json.dumps(values | changes).encode(), np.uint8)
 
 
@@ -82,7 +82,7 @@ GOOD: dict[str, Any] = {
     [
         {},
         {"facts": _facts()},
-        {**GOOD, "facts": _facts(format=2)},
+        {**GOOD, "facts": _facts(format=1)},
         {**GOOD, "facts": _facts(threshold=float("nan"))},
         {**GOOD, "facts": _facts(threshold="low")},
         {**GOOD, "facts": _facts(window=True)},

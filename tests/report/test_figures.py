@@ -146,7 +146,7 @@ def test_histogram_counts_every_value_once(tmp_path, values):
     assert [sum(one.counts) for one in made] == ([len(known)] if known else [])
 
 
-@pytest.mark.parametrize("size", [0, 30])
+@pytest.mark.parametrize("size", [0, pytest.param(30, marks=pytest.mark.slow)])
 def test_every_figure_is_drawn_alike_each_time(tmp_path, size):
     reader = campaign(tmp_path / "c", size)
     sample = sample_findings(reader, Triage(""))

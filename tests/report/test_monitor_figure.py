@@ -33,7 +33,7 @@ RECORD = MonitorRecord(
 )  # fmt: skip
 TOO_FEW = replace(
     RECORD,
-    why_no_auc="4 lines of descent",
+    why_no_auc="4 lineages",
     methods=tuple(replace(one, leads=(), curves=()) for one in RECORD.methods),
 )
 
@@ -83,9 +83,23 @@ def test_text_puts_near_misses_before_nominal_episodes():
     assert "stored: density on observations" in said
 
 
+def test_one_step_is_no_steps():
+    aucs = (LeadAuc(1, Auc(0.91), Auc(0.99)),)
+    record = replace(RECORD, lead=1, methods=tuple(replace(one, leads=aucs) for one in RECORD.methods))
+    said = "\n".join(monitor_lines(record))
+    assert "1 step before the crash" in said
+    assert "1 steps" not in said + texts(monitor_figure(record))
+
+
+def test_long_leads_are_drawn_with_few_points():
+    long = replace(WARNED, leads=(6, 10**6))
+    record = replace(RECORD, methods=tuple(replace(one, random=long) for one in RECORD.methods))
+    assert max(np.size(line.get_xdata()) for line in monitor_figure(record).axes[3].lines) < 10
+
+
 def test_text_says_why_there_is_no_auc():
     lines = monitor_lines(TOO_FEW)
-    assert "no AUC: 4 lines of descent" in lines
+    assert "no AUC: 4 lineages" in lines
     assert not np.any(["0.910" in line for line in lines])
 
 

@@ -54,6 +54,11 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
         {"methods": []},
         {"chosen_method": "magic"},
         {"lead": "soon"},
+        {"lead": 7},  # of which there is no AUC
+        {"lead": -1},
+        {"wanted_rate": "NaN"},
+        {"target": "a" * 1000},
+        {"notes": ["a"] * 5000},
         {"more": 1},
         {"target": None},
     ],
@@ -70,4 +75,27 @@ def test_records_of_strangers_are_checked(change, tmp_path):
 def test_curves_of_strangers_are_bounded(curve, tmp_path):
     write_monitor_record(tmp_path / "a.json", replace(RECORD, methods=(replace(METHOD, curves=(curve,)),)))
     with pytest.raises(CampaignError, match="a curve has no points"):
+        read_monitor_record(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"random": replace(WARNED, leads=(2**61,))},
+        {"findings": replace(WARNED, leads=(1,) * 2000)},
+        {"findings": replace(WARNED, no_return_leads=(1,) * 2000)},
+        {"findings": replace(WARNED, no_return_leads=())},
+        {"random": replace(WARNED, in_time=Count(5, 3))},
+        {"false_alarms": Count(-1, 3)},
+        {"near_miss_alarms": Count(1, 3, 0.0, 7.0)},
+        {"curves": (Curve("nominal", (0.0, 1e300), (0.0, 1.0)),)},
+        {"curves": (Curve("nominal", (0.0, float("nan")), (0.0, 1.0)),)},
+        {"leads": ()},
+        {"leads": (*METHOD.leads, LeadAuc(2**61, Auc(), Auc()))},
+        {"method": "a" * 1000},
+    ],
+)
+def test_methods_of_strangers_are_checked(change, tmp_path):
+    write_monitor_record(tmp_path / "a.json", replace(RECORD, methods=(METHOD, replace(METHOD, **change))))
+    with pytest.raises(CampaignError, match="holds no record"):
         read_monitor_record(tmp_path / "a.json")

@@ -3,7 +3,7 @@
 Crashes are confirmed findings. Near-misses are mutants that the search kept and that passed, though they came
 nearer to a crash than nine of ten nominal episodes. Nominal are random draws that passed.
 
-Findings of one line of descent are near-clones. So every episode carries the name of its line, and lines are
+Findings of one lineage are near-clones. So every episode carries the name of its line, and lines are
 held out as a whole. Those of campaigns with the same seed may begin with the same draw, and share names.
 """
 
@@ -39,7 +39,7 @@ class MonitorCases:
 
     inputs: NDArray[np.float64]  #: (n, d)
     seeds: NDArray[np.uint64]  #: (n,)
-    lineages: NDArray[np.uint64]  #: (n,) name of the line of descent
+    lineages: NDArray[np.uint64]  #: (n,) name of the lineage
     last_chances: NDArray[
         np.int64
     ]  #: (n,) decision up to which the crash could be avoided, NONE if not known
@@ -97,26 +97,70 @@ class Episodes:
         return np.where(self.crash_steps[self.rows] == NONE, np.iinfo(np.int64).max, ahead)
 
 
-def crash_cases(campaigns: Sequence[CampaignReader], most: int, rng: np.random.Generator) -> MonitorCases:
-    """At most so many findings, in turn from all lines of descent.
+class Lineages:
+    """Names of lineages, of which those that share an episode are one: one campaign imported it."""
 
-    A finding that two campaigns share, because one imported it, makes their two lines one.
-    """
+    def __init__(self) -> None:
+        self._next: dict[int, int] = {}  #: to another name of the same lineage; the name that stands has none
+
+    @classmethod
+    def of(cls, campaigns: Sequence[CampaignReader]) -> "Lineages":
+        """Those of all findings and mutants of `campaigns`."""
+        found, first_of = cls(), dict[bytes, int]()
+        for campaign in campaigns:
+            for finding in campaign.records(Finding, "findings", "status = ?", (CONFIRMED,)):
+                name = lineage_name(campaign, finding.root)
+                found.unite(first_of.setdefault(_episode(finding.input, finding.case_seed), name), name)
+            for part, columns in campaign.corpus_parts():
+                for row, root in enumerate(columns["root"].tolist()):
+                    name = lineage_name(campaign, None if root < 0 else root)
+                    episode = _episode(part[row], int(columns["case_seed"][row]))
+                    found.unite(first_of.setdefault(episode, name), name)
+        return found
+
+    def name(self, name: int) -> int:
+        """The one name that stands for the lineage `name`."""
+        while name in self._next:
+            name = self._next[name]
+        return name
+
+    def unite(self, first: int, second: int) -> None:
+        """Say that two names are of one lineage."""
+        first, second = self.name(first), self.name(second)
+        if first != second:
+            self._next[second] = first
+
+    def all_names(self, names: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """All names of the lineages `names`, sorted."""
+        standing = {self.name(one) for one in names.tolist()}
+        others = {one for one in self._next if self.name(one) in standing}
+        return np.array(sorted(standing | others), np.uint64)
+
+
+def _episode(values: NDArray[np.float64], seed: int) -> bytes:
+    return np.asarray(values, np.float64).tobytes() + seed.to_bytes(8, "big")
+
+
+def crash_cases(
+    campaigns: Sequence[CampaignReader], lineages: Lineages, most: int, rng: np.random.Generator
+) -> MonitorCases:
+    """At most so many findings, in turn from all lineages. What several campaigns have is there once."""
     found: list[tuple[Finding, int, int]] = []
-    merged: dict[int, int] = {}
-    first_of: dict[bytes, int] = {}
+    known: set[bytes] = set()
     for campaign in campaigns:
         triage = triage_of(campaign)
         for finding in campaign.records(Finding, "findings", "status = ?", (CONFIRMED,)):
-            name = lineage_name(campaign, finding.root)
-            known = first_of.setdefault(finding.input.tobytes() + finding.case_seed.to_bytes(8, "big"), name)
-            merged[name] = merged.get(known, known)
+            episode = _episode(finding.input, finding.case_seed)
+            if episode in known:
+                continue
+            known.add(episode)
+            name = lineages.name(lineage_name(campaign, finding.root))
             avoidance = triage.of(finding.id).avoidance
             is_decided = avoidance is not None and avoidance.standing == DECIDED and avoidance.last_chance
             # step k of a branch is the decision before state k
             last = avoidance.last_chance - 1 if avoidance and is_decided and avoidance.last_chance else NONE
             found.append((finding, name, last))
-    names, width = [merged[name] for _, name, _ in found], len(campaigns[0].dimensions)
+    names, width = [name for _, name, _ in found], len(campaigns[0].dimensions)
     order = _in_turn(names, rng)[:most]
     return MonitorCases(
         np.array([found[place][0].input for place in order]).reshape(len(order), width),
@@ -126,17 +170,27 @@ def crash_cases(campaigns: Sequence[CampaignReader], most: int, rng: np.random.G
     )
 
 
-def mutant_cases(campaigns: Sequence[CampaignReader], most: int, rng: np.random.Generator) -> MonitorCases:
-    """At most so many mutants that campaigns kept and that did not crash, in turn from all lines."""
+def mutant_cases(
+    campaigns: Sequence[CampaignReader], lineages: Lineages, most: int, rng: np.random.Generator
+) -> MonitorCases:
+    """At most so many mutants that campaigns kept and that did not crash, in turn from all lineages.
+
+    What several campaigns have is there once.
+    """
     inputs, seeds, names = [], [], []
+    known: set[bytes] = set()
     for campaign in campaigns:
         for part, columns in campaign.corpus_parts():
             is_mutant = (columns["is_crash"] == 0) & (columns["parent"] >= 0)
             for row in np.flatnonzero(is_mutant).tolist():
+                seed, root = int(columns["case_seed"][row]), int(columns["root"][row])
+                episode = _episode(part[row], seed)
+                if episode in known:
+                    continue
+                known.add(episode)
                 inputs.append(part[row])
-                seeds.append(int(columns["case_seed"][row]))
-                root = int(columns["root"][row])
-                names.append(lineage_name(campaign, None if root < 0 else root))
+                seeds.append(seed)
+                names.append(lineages.name(lineage_name(campaign, None if root < 0 else root)))
     order, width = _in_turn(names, rng)[:most], len(campaigns[0].dimensions)
     return MonitorCases(
         np.array([inputs[place] for place in order]).reshape(len(order), width),
@@ -211,7 +265,8 @@ def episodes_of(inside: Decisions, cases: MonitorCases) -> Episodes:
         frames,
         inside.why_none,
     )
-    return episodes[(runs.sound | runs.crashed) & (lengths > 0)]
+    # a crash before the first decision has no frames, and cannot be warned of: it counts as missed
+    return episodes[runs.crashed | (runs.sound & (lengths > 0))]
 
 
 def joined(parts: Sequence[Episodes]) -> Episodes:
@@ -230,7 +285,7 @@ def joined(parts: Sequence[Episodes]) -> Episodes:
 
 
 def lineage_name(campaign: CampaignReader, root: int | None) -> int:
-    """A number for the line of descent that began with draw `root` of `campaign`."""
+    """A number for the lineage that began with draw `root` of `campaign`."""
     config = campaign.config
     text = f"{config.target} {config.policy_sha256} {config.seed} {root}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

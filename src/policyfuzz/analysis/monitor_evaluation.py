@@ -1,7 +1,6 @@
-"""How good the scores of a monitor are: episodes, lines of descent, leads and alarms, not frames."""
+"""How good the scores of a monitor are: episodes, lineages, leads and alarms, not frames."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from policyfuzz.core.intervals import exact_interval
 from policyfuzz.monitors.detectors import Detector
 from policyfuzz.store.monitor_record import MOST_LEADS, MOST_POINTS, Auc, Count, CrashWarnings, Curve
 
-#: Lines of descent below which an AUC means nothing.
+#: Lineages below which an AUC means nothing.
 LEAST_LINEAGES = 10
 #: Times that lines are drawn again for an interval.
 _RESAMPLES = 1000
@@ -26,25 +25,34 @@ def frame_scores(detector: Detector, given: str, episodes: Episodes) -> NDArray[
     scores = detector.scores(rows, np.concatenate([rows[:1], rows[:-1]]))
     scores = np.where(np.isnan(scores), np.inf, scores)
     if detector.needs_previous:
-        scores[episodes.starts[:-1]] = -np.inf  # no way leads to the first
+        scores[episodes.starts[:-1][_has_frames(episodes)]] = -np.inf  # no way leads to the first
     return scores
 
 
 def episode_scores(scores: NDArray[np.float64], episodes: Episodes, lead: int = 1) -> NDArray[np.float64]:
     """(n,) the largest score of each episode, of crashes up to `lead` steps before; -inf if there is none."""
-    known = np.where(episodes.leads >= lead, scores, -np.inf)
-    if not len(episodes):
-        return np.empty(0)
-    return np.asarray(np.maximum.reduceat(known, episodes.starts[:-1]))
+    found = np.full(len(episodes), -np.inf)
+    has_frames = _has_frames(episodes)
+    if has_frames.any():
+        known = np.where(episodes.leads >= lead, scores, -np.inf)
+        found[has_frames] = np.maximum.reduceat(known, episodes.starts[:-1][has_frames])
+    return found
 
 
 def first_alarms(scores: NDArray[np.float64], episodes: Episodes, threshold: float) -> NDArray[np.int64]:
     """(n,) the decision at which each episode has its first score above `threshold`, NONE without one."""
-    steps = np.where(scores > threshold, episodes.steps, np.iinfo(np.int64).max)
-    if not len(episodes):
-        return np.empty(0, np.int64)
-    first = np.minimum.reduceat(steps, episodes.starts[:-1])
-    return np.where(first == np.iinfo(np.int64).max, NONE, first)
+    never = np.iinfo(np.int64).max
+    first = np.full(len(episodes), never)
+    has_frames = _has_frames(episodes)
+    if has_frames.any():
+        steps = np.where(scores > threshold, episodes.steps, never)
+        first[has_frames] = np.minimum.reduceat(steps, episodes.starts[:-1][has_frames])
+    return np.where(first == never, NONE, first)
+
+
+def _has_frames(episodes: Episodes) -> NDArray[np.bool_]:
+    """(n,) False for crashes before the first decision."""
+    return np.diff(episodes.starts) > 0
 
 
 def lineage_auc(
@@ -106,9 +114,9 @@ def calibrated(nominal: NDArray[np.float64], wanted_rate: float) -> Threshold:
     while alarms > 0 and ordered[alarms] == ordered[alarms - 1]:
         alarms -= 1  # equal scores are alarms together
     value = float(ordered[alarms]) if len(ordered) else math.inf
-    count = counted(alarms, len(ordered))
     if not math.isfinite(value):
         value = math.copysign(1e300, value)
+    count = counted(int((ordered > value).sum()), len(ordered))  # infinite scores are alarms
     return Threshold(value, count, count.high <= wanted_rate)
 
 
@@ -127,7 +135,7 @@ def warnings_of(
     is_warned = alarms != NONE
     leads = np.where(is_warned, crash_steps - alarms, 0)
     is_known = last_chances != NONE
-    ahead = np.where(is_warned, last_chances - alarms, -crash_steps)[is_known]
+    ahead = np.where(is_warned, last_chances - alarms, -np.maximum(crash_steps, 1))[is_known]
     total = len(alarms)
     return CrashWarnings(
         counted(int((leads >= lead).sum()), total),
@@ -135,17 +143,6 @@ def warnings_of(
         _some(leads),
         counted(int((ahead >= 0).sum()), int(is_known.sum())),
         _some(ahead),
-    )
-
-
-def joined_warnings(parts: Sequence[tuple[NDArray[np.int64], Episodes]], lead: int) -> CrashWarnings:
-    """As `warnings_of` for the alarms (n,) and episodes of all `parts`."""
-    empty = np.empty(0, np.int64)
-    return warnings_of(
-        np.concatenate([empty, *(alarms for alarms, _ in parts)]),
-        np.concatenate([empty, *(episodes.crash_steps for _, episodes in parts)]),
-        np.concatenate([empty, *(episodes.last_chances for _, episodes in parts)]),
-        lead,
     )
 
 

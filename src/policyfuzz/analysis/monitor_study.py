@@ -1,4 +1,4 @@
-"""Fits a monitor to campaigns, tests it on lines of descent it has not seen, and calibrates its alarm."""
+"""Fits a monitor to campaigns, tests it on lineages it has not seen, and calibrates its alarm."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from policyfuzz.analysis.monitor_episodes import (
     Episodes,
+    Lineages,
     MonitorCases,
     crash_cases,
     joined,
@@ -29,6 +30,7 @@ from policyfuzz.analysis.monitor_evaluation import (
     warnings_of,
 )
 from policyfuzz.analysis.monitor_fitting import DENSITY, METHODS, Examples, fit_detector
+from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.target import Run, Target
 from policyfuzz.monitors.detectors import Detector
@@ -53,7 +55,7 @@ from policyfuzz.store.reader import CampaignReader
 
 #: Added to seeds, so that neither campaigns nor comparisons have drawn the same episodes, nor fit and test.
 _FIT_SEEDS, _TEST_SEEDS = 3 * 2**64, 5 * 2**64
-#: Of the lines of descent, how many of five are held out.
+#: Of the lineages, how many of five are held out.
 _HELD_OUT, _OF = 2, 5
 #: Parts that the training lines are split into, to choose method and input inside the training part.
 _INNER_PARTS = 3
@@ -108,6 +110,7 @@ class Material:
     rest: MonitorCases  #: further random draws, of which nothing is known yet
     draws: int
     notes: tuple[str, ...] = ()
+    lineages: Lineages = field(default_factory=Lineages)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -138,12 +141,14 @@ def fit_monitor_to(
     settings: MonitorSettings,
     tell: Tell = lambda _what: None,
 ) -> Fitted:
-    """A monitor fitted to a part of the lines of descent in `campaigns`, and what it shows on the others."""
+    """A monitor fitted to a part of the lineages in `campaigns`, and what it shows on the others."""
+    extras.load("sklearn", "analysis")  # before any episode is run; all methods are fitted
     rng = np.random.default_rng([settings.seed, 1])
     material = _gathered(target, campaigns, run, settings, _FIT_SEEDS + settings.seed, rng, tell)
     held_out = held_out_lineages(material, rng)
     training = material.part(lambda one: ~np.isin(one.lineages, held_out), settings.window)
     testing = material.part(lambda one: np.isin(one.lineages, held_out), settings.window)
+    _check_both(training.crashes, training.nominal)
     candidates = [(method, given) for given in material.inputs for method in METHODS]
     _check_choice(settings, material)
     tell("choosing inside the training part")
@@ -167,10 +172,12 @@ def fit_monitor_to(
         settings.wanted_rate,
         threshold.calibration.of,
         settings.window,
+        len(np.unique(training.crashes.lineages)),
     )
-    monitor = Monitor(facts, detectors[chosen], np.unique(training.crashes.lineages))
+    known = np.concatenate([training.crashes.lineages, training.near_misses.lineages])
+    monitor = Monitor(facts, detectors[chosen], material.lineages.all_names(known))
     record = _record("fit", target, campaigns, chosen, methods, testing, material, settings)
-    record = replace(record, fitted_lineages=len(monitor.lineages))
+    record = replace(record, fitted_lineages=facts.crash_lineages)
     if lineages < LEAST_LINEAGES:
         record = _without_auc(record, lineages, campaigns)
     return Fitted(monitor, _with_promise(record, threshold), detectors)
@@ -199,21 +206,22 @@ def evaluate_monitor_on(
         raise MonitorError(f"the policy shows no {facts.input} any more: {material.crashes.why_none}")
     if material.crashes.frames[facts.input].shape[1] != monitor.detector.width:
         raise MonitorError(f"the monitor takes {monitor.detector.width} numbers, and there are others")
-    found = set(material.crashes.lineages.tolist())
-    known = found & set(monitor.lineages.tolist())
-    testing = material.part(lambda one: ~np.isin(one.lineages, list(known) or [0]), facts.window)
+    known = material.lineages.all_names(monitor.lineages)
+    testing = material.part(lambda one: ~np.isin(one.lineages, known), facts.window)
     chosen = (facts.method, facts.input)
     threshold = Threshold(facts.threshold, Count(0, facts.calibration_episodes), True)
     methods, _ = _examined(
         target, run, {chosen: monitor.detector}, {}, testing, material, settings, rng, tell, threshold
     )
     record = _record("test", target, campaigns, chosen, methods, testing, material, settings)
-    record = replace(record, fitted_lineages=len(monitor.lineages))
-    if known:
-        left_out = f"{len(known)} lines of descent that the monitor was fitted to are left out"
-        record = replace(record, notes=(*record.notes, left_out))
-    if len(found - known) < LEAST_LINEAGES:
-        record = _without_auc(record, len(found - known), campaigns)
+    record = replace(record, fitted_lineages=facts.crash_lineages)
+    names = np.concatenate([material.crashes.lineages, material.near_misses.lineages])
+    left_out = len(np.intersect1d(names, known))
+    if left_out:
+        note = f"{_lineages(left_out)} left out: the monitor was fitted to crashes or near-misses of these"
+        record = replace(record, notes=(*record.notes, note))
+    if record.lineages < LEAST_LINEAGES:
+        record = _without_auc(record, record.lineages, campaigns)
     return record
 
 
@@ -244,7 +252,8 @@ def _gathered(
     rng: np.random.Generator,
     tell: Tell,
 ) -> Material:
-    cases = crash_cases(campaigns, settings.episodes, rng)
+    lineages = Lineages.of(campaigns)
+    cases = crash_cases(campaigns, lineages, settings.episodes, rng)
     if not len(cases):
         raise MonitorError(
             f"no confirmed findings in {', '.join(str(one.folder) for one in campaigns)}",
@@ -259,18 +268,23 @@ def _gathered(
     nominal = nominal[(nominal.crash_steps < 0) & (np.arange(len(nominal)) < most)]
     tell("running findings")
     crashes = joined(list(recorded(target, cases[:most])))
-    crashes = crashes[crashes.crash_steps > 0]
+    crashes = crashes[crashes.crash_steps >= 0]
     tell("looking for near-misses")
-    mutants = mutant_cases(campaigns, most * 4, rng)
+    mutants = mutant_cases(campaigns, lineages, most * 4, rng)
     near = near_misses(target, run, mutants, nominal.margins, most)
     nearly = joined(list(recorded(target, near))) if len(near) else crashes[np.zeros(len(crashes), np.bool_)]
     notes = () if len(near) else ("no near-misses: the search kept no mutants that came near a crash",)
-    if not len(crashes) or not len(nominal):
+    _check_both(crashes, nominal)
+    return Material(crashes, nearly, nominal, drawn[nominal_count:], draws, notes, lineages)
+
+
+def _check_both(crashes: Episodes, nominal: Episodes) -> None:
+    late = int((crashes.crash_steps > 0).sum())
+    if not late or not len(nominal):
         raise MonitorError(
-            f"{len(crashes)} findings crash after a decision, and {len(nominal)} random episodes pass",
+            f"{late} findings crash after a decision, and {len(nominal)} random episodes pass",
             "a monitor needs both",
         )
-    return Material(crashes, nearly, nominal, drawn[nominal_count:], draws, notes)
 
 
 def _affordable(sample: Episodes, wanted: int) -> int:
@@ -308,7 +322,7 @@ def _selection(
         others = [one[~mask] for one, mask in zip(sets, tried, strict=True)]
         crashes, near, nominal = (one[mask] for one, mask in zip(sets, tried, strict=True))
         passing = near if len(near) else nominal
-        if not len(crashes) or not len(passing) or not len(others[0]):
+        if not len(crashes) or not len(passing) or not (others[0].crash_steps > 0).any():
             continue
         examples = Examples(others[0], others[1], others[2], training.window)
         for method, given in candidates:
@@ -324,7 +338,7 @@ def _selection(
 
 
 def _mean_of(values: Sequence[float]) -> Auc:
-    """The mean over lines of descent, and one standard error to both sides."""
+    """The mean over lineages, and one standard error to both sides."""
     mean, error = float(np.mean(values)), float(np.std(values) / np.sqrt(len(values)))
     return Auc(mean, mean - error, mean + error)
 
@@ -537,16 +551,24 @@ def _record(
 
 
 def _without_auc(record: MonitorRecord, lineages: int, campaigns: Sequence[CampaignReader]) -> MonitorRecord:
-    """`record` without numbers that mean nothing, and how to get more lines of descent."""
-    folder = campaigns[0].folder
+    """`record` without numbers that mean nothing, and how to get more lineages."""
+    more = (
+        "Get more with a longer campaign (policyfuzz fuzz"
+        f" {record.target} -o {campaigns[0].folder} --resume --max-execs N), and with further seeds (-s 1,"
+        " -s 2, ...), whose folders you give together"
+    )
+    if record.what == "test":
+        more = "Test on campaigns with other seeds, which the monitor was not fitted to, several together"
     why = (
-        f"{lineages} lines of descent, expected {LEAST_LINEAGES} or more: findings of one line are"
-        " near-clones, and below that an AUC means nothing. Get more with a longer campaign (policyfuzz fuzz"
-        f" {record.target} -o {folder} --resume --max-execs N), and with further seeds (-s 1, -s 2, ...),"
-        " whose folders you give together"
+        f"{_lineages(lineages)}, expected {LEAST_LINEAGES} or more: findings of one lineage are"
+        f" near-clones, and below that an AUC means nothing. {more}"
     )
     plain = [replace(one, selection=np.nan, frames=Auc(), leads=(), curves=()) for one in record.methods]
     return replace(record, methods=tuple(plain), why_no_auc=why)
+
+
+def _lineages(count: int) -> str:
+    return f"{count:,} lineage{'s' * (count != 1)}"
 
 
 def _with_promise(record: MonitorRecord, threshold: Threshold) -> MonitorRecord:

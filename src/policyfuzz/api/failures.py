@@ -126,7 +126,7 @@ class FailureMode:
     def _repr_html_(self) -> str:
         summary, mode = self.summary, self.summary.mode
         known: dict[str, object] = {
-            "findings": f"{len(mode.members):,} from {mode.roots:,} lines of descent",
+            "findings": f"{len(mode.members):,} from {mode.roots:,} lineages",
             "share of the failure probability": _share_text(mode),
             "severity": mode.severity,
             "near neighbours that crash": "" if math.isnan(mode.robustness) else f"{mode.robustness:.0%}",

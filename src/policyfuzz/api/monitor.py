@@ -69,7 +69,7 @@ def fit_monitor(
 
     It warns `lead` steps before a crash, with at most so many `false_alarms` per nominal episode. All methods
     are fitted to activations and to observations; `method` and `input` say which is kept, by default the one
-    that holds up best on held-out lines of descent inside the training part. See `MonitorSettings`.
+    that holds up best on held-out lineages inside the training part. See `MonitorSettings`.
     """
     settings = MonitorSettings(method, input, lead, window, false_alarms, episodes, draws, seed)
     choice = choose_executor(None, workers)
@@ -91,7 +91,7 @@ def evaluate_monitor(
 ) -> MonitorReport:
     """Test a `monitor` on other campaigns of its target and policy, with the threshold that it has.
 
-    Lines of descent that it was fitted to are left out.
+    Lineages that it was fitted to are left out.
     """
     settings = MonitorSettings(lead=lead, episodes=episodes, draws=draws, seed=seed)
     choice = choose_executor(None, workers)

@@ -86,7 +86,7 @@ def fit(
 ) -> int:
     """Fit a monitor to the crashes of campaigns DIR... of one target and policy, and store it in FILE.
 
-    All methods are fitted to activations and to observations, and tested on lines of descent that they have
+    All methods are fitted to activations and to observations, and tested on lineages that they have
     not seen. The one that holds up best inside the training part is stored. What it is worth is written
     beside it, to FILE.fit.json.
     """
@@ -132,7 +132,7 @@ def test(
 ) -> int:
     """Test the monitor in FILE on other campaigns DIR... of its target and policy, at its own threshold.
 
-    Lines of descent that it was fitted to are left out. The result is also written to FILE.test.json.
+    Lineages that it was fitted to are left out. The result is also written to FILE.test.json.
     """
     from policyfuzz.analysis.monitor_study import MonitorSettings, evaluate_monitor_on
     from policyfuzz.api.monitor import subject_of

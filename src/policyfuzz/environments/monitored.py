@@ -19,6 +19,9 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     `monitor_alarm` says if any score of the episode so far was above the threshold. A monitor of activations
     needs the `policy` that acts, as `load_policy` gives it or an object with begin, act and activations. It
     is asked a second time at every step, so that what it remembers is right.
+
+    The observation after the last action is not judged, and the last score stays: no decision follows it, and
+    thresholds are calibrated on decisions.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._row = np.zeros(1, np.int64)
         self._previous: Any = None
         self._has_alarm = False
+        self._judgement: dict[str, Any] = {}
         if monitor.input == ACTIVATIONS and self._policy is None:
             raise UsageError(
                 "the monitor looks at activations, and MonitoredEnv was given no policy",
@@ -46,11 +50,14 @@ class MonitoredEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._previous, self._has_alarm = None, False
         if self._policy is not None:
             self._policy.begin(1)
-        return observation, {**info, **self._judged(observation)}
+        self._judgement = self._judged(observation)
+        return observation, {**info, **self._judgement}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        return observation, reward, terminated, truncated, {**info, **self._judged(observation)}
+        if not (terminated or truncated):
+            self._judgement = self._judged(observation)
+        return observation, reward, terminated, truncated, {**info, **self._judgement}
 
     def _judged(self, observation: Any) -> dict[str, Any]:
         table = self._table.empty(1)

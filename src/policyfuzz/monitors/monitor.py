@@ -28,7 +28,7 @@ from policyfuzz.monitors.detectors import Detector, arrays_of, detector_of
 OBSERVATIONS, ACTIVATIONS = "observations", "activations"
 INPUTS = (ACTIVATIONS, OBSERVATIONS)
 #: Raised when older files can no longer be read.
-_FORMAT = 1
+_FORMAT = 2
 #: Of a file, and of the facts in it.
 _MOST_BYTES, _MOST_FACT_BYTES = 1 << 28, 1 << 16
 #: Names of the detector's arrays begin with this.
@@ -52,6 +52,7 @@ class MonitorFacts:
     wanted_rate: float  #: false alarms per nominal episode that the threshold was calibrated for
     calibration_episodes: int  #: nominal ones that the threshold was calibrated on
     window: int  #: steps before a crash that count as abnormal
+    crash_lineages: int = 0  #: lineages of the crashes that it was fitted to
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class Monitor:
 
     facts: MonitorFacts
     detector: Detector
-    #: (l,) names of the lines of descent that it was fitted to: no test on those is worth anything.
+    #: (l,) names of the lineages of crashes and near-misses that it was fitted to: no test on those is worth
+    #: anything.
     lineages: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     @property
@@ -168,6 +170,6 @@ def _facts_in(array: NDArray[Any]) -> tuple[str, MonitorFacts]:
         if type(value) is not kinds[key] or (type(value) is float and not math.isfinite(value)):
             raise ValueError(f"its {key} is {value!r:.50}")
     facts = MonitorFacts(**values)
-    if facts.input not in INPUTS or min(facts.window, facts.calibration_episodes) < 0:
+    if facts.input not in INPUTS or min(facts.window, facts.calibration_episodes, facts.crash_lineages) < 0:
         raise ValueError(f"it takes {facts.input!r:.50}")
     return name, facts

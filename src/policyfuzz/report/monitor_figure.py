@@ -38,21 +38,21 @@ def monitor_figure(record: MonitorRecord) -> Figure:
 
 
 def _title(record: MonitorRecord) -> str:
-    tested = f"{record.crashes} crashes of {record.lineages} held-out lines of descent"
+    tested = f"{record.crashes} crashes of {record.lineages} held-out lineages"
     chosen = f"stored: {record.chosen_method} on {record.chosen_input}"
     return f"{record.target}: monitor, {record.what}; {tested}; {chosen}".replace("$", r"\$")
 
 
 def _draw_curves(axes: Axes, record: MonitorRecord, given: str) -> None:
     """The ROC curves of all methods on one input, near-misses as thick lines, nominal ones as thin ones."""
-    axes.set_title(f"{given}: crashes told {record.lead} steps ahead", fontsize="small")
+    axes.set_title(f"{given}: crashes told {_steps(record.lead)} ahead", fontsize="small")
     axes.set(xlabel="false alarms (share of episodes that pass)", ylabel="crashes detected (share)")
     axes.set(xlim=(0, 1), ylim=(0, 1.01))
     axes.plot([0, 1], [0, 1], color="0.8", linewidth=0.8)
     shown = [one for one in record.methods if one.input == given]
     if record.why_no_auc or not shown:
         said = "no curve: " + (
-            f"fewer than 10 lines of descent\n({record.lineages} held out)"
+            f"fewer than 10 lineages\n({record.lineages} held out)"
             if record.why_no_auc
             else ("not part of this test" if record.what == "test" else "the policy shows none")
         )
@@ -73,6 +73,10 @@ def _draw_curves(axes: Axes, record: MonitorRecord, given: str) -> None:
             )
     axes.plot([], [], color="0.3", linewidth=0.7, label="thin: against nominal episodes")
     axes.legend(fontsize="x-small", loc="lower right", frameon=False)
+
+
+def _steps(count: int) -> str:
+    return f"{count:,} step{'s' * (count != 1)}"
 
 
 def _points(curve: Curve) -> tuple[Sequence[float], Sequence[float]]:
@@ -105,7 +109,8 @@ def _draw_warned(axes: Axes, record: MonitorRecord) -> None:
         said = f"no crash in {record.draws:,} random episodes"
         axes.text(0.5, (len(rows) - 1) / 2, said, ha="center", va="center", fontsize="small")
     axes.set_title(
-        f"{crashes:,} crashes of random sampling, warned of {record.lead} or more steps ahead;\n"
+        f"{crashes:,} crash{'es' * (crashes != 1)} of random sampling, warned of {_steps(record.lead)} ahead"
+        " or more;\n"
         f"left: realised false alarms per nominal episode, {record.wanted_rate:.2%} wanted at most",
         fontsize="small",
     )
@@ -120,12 +125,13 @@ def _draw_leads(axes: Axes, record: MonitorRecord) -> None:
     )
     for name, leads, colour, style in sets:
         if leads:
-            steps = np.arange(1, max(2, max(leads) + 2))
+            # the share falls after these steps alone
+            steps = np.unique([1, max(1, *leads) + 1, *(lead for lead in leads if lead > 0)])
             share = [(np.array(leads) >= step).mean() for step in steps]
             axes.step(
-                steps, share, where="mid", color=colour, linestyle=style, label=f"{name} ({len(leads):,})"
+                steps, share, where="pre", color=colour, linestyle=style, label=f"{name} ({len(leads):,})"
             )
-    axes.axvline(record.lead, color="0.5", linewidth=0.8, linestyle=":", label=f"{record.lead} steps")
+    axes.axvline(record.lead, color="0.5", linewidth=0.8, linestyle=":", label=_steps(record.lead))
     ahead = chosen.findings.no_return_leads
     if ahead:
         in_time = np.mean(np.array(ahead) >= 0)

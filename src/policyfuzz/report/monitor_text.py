@@ -11,8 +11,8 @@ def monitor_lines(record: MonitorRecord) -> list[str]:
     """What `record` says, for a terminal."""
     lines = [f"{record.target}: policy {record.policy}; {', '.join(record.campaigns)}"]
     lines.append(
-        f"tested on {record.crashes:,} crashes of {record.lineages} lines of descent, {record.near_misses:,}"
-        f" near-misses and {record.nominal:,} nominal ones; fitted to {record.fitted_lineages} other lines"
+        f"tested on {record.crashes:,} crashes of {record.lineages} lineages, {record.near_misses:,}"
+        f" near-misses and {record.nominal:,} nominal ones; fitted to {record.fitted_lineages} other lineages"
     )
     if record.why_no_activations:
         lines.append(f"no activations: {record.why_no_activations}")
@@ -24,7 +24,7 @@ def _auc_lines(record: MonitorRecord) -> list[str]:
     if record.why_no_auc:
         return [f"no AUC: {record.why_no_auc}"]
     lines = [
-        f"AUC of episodes, {record.lead} steps before the crash (95 % interval by lines of descent)",
+        f"AUC of episodes, {_steps(record.lead)} before the crash (95 % interval by lineages)",
         f"{'':<28}{'near-misses':<24}{'nominal':<24}{'frames, near-misses':<20}",
     ]
     for one in record.methods:
@@ -40,7 +40,7 @@ def _alarm_lines(record: MonitorRecord) -> list[str]:
     draws = record.chosen.random.in_time.of
     lines = [
         f"alarms at a threshold for {record.wanted_rate:.3g} false ones per nominal episode; warned:"
-        f" {record.lead} steps ahead or more; {draws:,} crashes of random sampling",
+        f" {_steps(record.lead)} ahead or more; {draws:,} crash{'es' * (draws != 1)} of random sampling",
         f"{'':<28}{'false, nominal':<24}{'near-misses':<14}{'warned, findings':<20}{'warned, random':<20}",
     ]
     for one in record.methods:
@@ -64,18 +64,22 @@ def _chosen_lines(record: MonitorRecord) -> list[str]:
             lines.append(f"  {name}: {_warned(found)}")
     known = one.findings.before_no_return
     if known.of:
-        lead = np.median(one.findings.no_return_leads)
+        lead = round(float(np.median(one.findings.no_return_leads)))
         lines.append(
             f"  before the point of no return: {_count(known)} of {known.of} findings where it is known,"
-            f" median {lead:.0f} steps"
+            f" median {_steps(lead)}"
         )
     return lines
 
 
 def _warned(found: CrashWarnings) -> str:
     leads = [lead for lead in found.leads if lead > 0]
-    median = f", median {np.median(leads):.0f} steps ahead" if leads else ""
+    median = f", median {_steps(round(float(np.median(leads))))} ahead" if leads else ""
     return f"{found.at_all.count:,} of {found.at_all.of:,} have an alarm{median}"
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count:,} steps"
 
 
 def _name(method: str, given: str) -> str:

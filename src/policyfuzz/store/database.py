@@ -201,7 +201,7 @@ SEED_COLUMNS = {
     "tie_break": Column("REAL", "decides between equal distances; NULL if the strategy ignores it"),
     "is_crash": Column("INTEGER NOT NULL", "1: a finding that the search mutates as well"),
     "niche": Column("INTEGER NOT NULL", "cell of its behaviour; 0 without cells"),
-    "root": Column("INTEGER", "number of the draw or import that its line of descent began with"),
+    "root": Column("INTEGER", "number of the draw or import that its lineage began with"),
     "batch": Column("INTEGER NOT NULL", "batch that kept it"),
     "seconds": Column("REAL NOT NULL", "campaign time when it was kept"),
     "origin": Column("TEXT", "instance it was imported from; NULL for the campaign's own"),

@@ -92,7 +92,7 @@ _ADDED_BY_6: Mapping[str, Mapping[str, str]] = {
 
 
 def _from_5_to_6(connection: sqlite3.Connection) -> None:
-    """Margins, outcomes and lines of descent were not known; what was distinct was novel."""
+    """Margins, outcomes and lineages were not known; what was distinct was novel."""
     names = [row[0] for row in connection.execute("SELECT name FROM dimensions ORDER BY position")]
     if not 0 < len(names) <= MOST_DIMENSIONS or not all(isinstance(name, str) for name in names):
         raise checks.Damage("the names of its dimensions cannot be read")

@@ -12,6 +12,10 @@ from policyfuzz.store.plain_records import from_plain, to_plain
 
 #: Points of a curve, and single lead times, at most.
 MOST_POINTS, MOST_LEADS = 200, 1000
+#: No episode has more steps, no name or text more characters, and no list more entries.
+_MOST_STEPS, _MOST_NAME, _MOST_TEXT, _MOST_ENTRIES = 1_000_000, 200, 10_000, 1000
+#: Methods on inputs, leads and curves of each, at most.
+_MOST_METHODS = 100
 #: A record is far smaller.
 _MOST_BYTES = 50_000_000
 
@@ -20,11 +24,11 @@ _MOST_BYTES = 50_000_000
 class Auc:
     """Area under the ROC curve of episodes: how often a crash scores higher than an episode that passes.
 
-    Every line of descent counts the same, however many crashes it has. NaN where there is nothing to compare.
+    Every lineage counts the same, however many crashes it has. NaN where there is nothing to compare.
     """
 
     value: float = math.nan
-    low: float = math.nan  #: 95 % interval, by drawing lines of descent again
+    low: float = math.nan  #: 95 % interval, by drawing lineages again
     high: float = math.nan
 
 
@@ -80,13 +84,13 @@ class MethodRecord:
     input: str  #: "observations" or "activations"
     selection: float  #: AUC against near-misses inside the training part, by which the default is chosen
     frames: Auc  #: of single decisions within the window against those of near-misses
-    leads: tuple[LeadAuc, ...]  #: nothing below 10 lines of descent
+    leads: tuple[LeadAuc, ...]  #: nothing below 10 lineages
     curves: tuple[Curve, ...]
     threshold: float
     calibration: Count  #: alarms among the nominal episodes that the threshold comes from
     false_alarms: Count  #: among further nominal episodes
     near_miss_alarms: Count
-    findings: CrashWarnings  #: crashes of held-out lines of descent
+    findings: CrashWarnings  #: crashes of held-out lineages
     random: CrashWarnings  #: crashes of random draws, which no search has touched
 
 
@@ -99,7 +103,7 @@ class MonitorRecord:
     policy: str
     campaigns: tuple[str, ...]
     lineages: int  #: of crashes, held out
-    fitted_lineages: int  #: of crashes, that the monitor was fitted to
+    fitted_lineages: int  #: of the crashes that the monitor was fitted to
     crashes: int  #: held out
     near_misses: int
     nominal: int
@@ -136,15 +140,62 @@ def read_monitor_record(path: Path) -> MonitorRecord:
     """The record in the file `path`, which may be a stranger's."""
     try:
         record = from_plain(MonitorRecord, json.loads(read_regular(path, _MOST_BYTES, CampaignError)))
-        for one in record.methods:
-            for curve in one.curves:
-                if not 0 < len(curve.false_alarms) == len(curve.detected) <= MOST_POINTS:
-                    raise ValueError("a curve has no points, or too many")
-            if max(len(one.random.leads), len(one.findings.leads)) > MOST_LEADS:
-                raise ValueError("it has too many lead times")
-        record.chosen  # noqa: B018 - raises if there is none
+        _check(record)
     except (ValueError, RecursionError, StopIteration) as error:
         raise CampaignError(
             f"{path} holds no record of a monitor: {error!r:.100}", "run policyfuzz monitor again"
         ) from error
     return record
+
+
+def _check(record: MonitorRecord) -> None:
+    """Raise ValueError, or StopIteration without a stored method, if no study can have written `record`."""
+    names = record.what, record.target, record.chosen_method, record.chosen_input
+    texts = record.policy, record.why_no_auc, record.why_no_activations, *record.campaigns, *record.notes
+    if max(map(len, names)) > _MOST_NAME or max(map(len, texts)) > _MOST_TEXT:
+        raise ValueError("it has too long a name")
+    if max(len(record.campaigns), len(record.notes)) > _MOST_ENTRIES or len(record.methods) > _MOST_METHODS:
+        raise ValueError("it has too many entries")
+    if not 0 <= record.lead <= _MOST_STEPS or not 0 <= record.wanted_rate <= 1:
+        raise ValueError(f"its lead is {record.lead}, and its rate {record.wanted_rate}")
+    for one in record.methods:
+        if max(len(one.method), len(one.input)) > _MOST_NAME or len(one.curves) > _MOST_METHODS:
+            raise ValueError("a method has too long a name, or too many curves")
+        for curve in one.curves:
+            _check_curve(curve)
+        _check_leads(one, record)
+        for count in (one.calibration, one.false_alarms, one.near_miss_alarms):
+            _check_count(count)
+        for warned in (one.random, one.findings):
+            _check_warnings(warned)
+    record.chosen  # noqa: B018 - raises if there is none
+
+
+def _check_curve(curve: Curve) -> None:
+    if not 0 < len(curve.false_alarms) == len(curve.detected) <= MOST_POINTS:
+        raise ValueError("a curve has no points, or too many")
+    if not all(0 <= share <= 1 for share in (*curve.false_alarms, *curve.detected)):
+        raise ValueError("a curve leaves the range from 0 to 1")
+
+
+def _check_leads(one: MethodRecord, record: MonitorRecord) -> None:
+    leads = [auc.lead for auc in one.leads]
+    if len(leads) > _MOST_METHODS or not all(0 <= lead <= _MOST_STEPS for lead in leads):
+        raise ValueError("a method has too many leads, or too long ones")
+    if record.lead not in leads and not record.why_no_auc:
+        raise ValueError(f"a method has no AUC {record.lead} steps ahead")
+
+
+def _check_count(count: Count) -> None:
+    if not 0 <= count.count <= count.of or not 0 <= count.low <= count.high <= 1:
+        raise ValueError(f"{count.count} of {count.of} is no count")
+
+
+def _check_warnings(warned: CrashWarnings) -> None:
+    for count in (warned.in_time, warned.at_all, warned.before_no_return):
+        _check_count(count)
+    for leads in (warned.leads, warned.no_return_leads):
+        if len(leads) > MOST_LEADS or not all(-_MOST_STEPS <= lead <= _MOST_STEPS for lead in leads):
+            raise ValueError("it has too many lead times, or too long ones")
+    if warned.before_no_return.of and not warned.no_return_leads:
+        raise ValueError("points of no return have no lead times")

@@ -82,9 +82,7 @@ class Finding:
         Column("INTEGER", "hash of the episode up to its crash; only flaky findings may share it"),
     ]
     repeats: Annotated[int, Column(_ADDED, "later crashes with the same outcome, which are not listed")]
-    root: Annotated[
-        int | None, Column("INTEGER", "number of the draw or import that its line of descent began with")
-    ]
+    root: Annotated[int | None, Column("INTEGER", "number of the draw or import that its lineage began with")]
     behaviour: Annotated[
         str | None, Column("TEXT", "behaviour descriptor, as a JSON list; NULL if it is not known")
     ]
@@ -149,7 +147,7 @@ class Progress:
     imports: Annotated[int, Column(_INTEGER, "cases imported from other instances")] = 0
     findings: Annotated[int, Column(_INTEGER, "confirmed findings")] = 0
     distinct_findings: Annotated[int, Column(_INTEGER, "confirmed findings that are distinct")] = 0
-    lineages: Annotated[int, Column(_ADDED, "lines of descent that confirmed findings belong to")] = 0
+    lineages: Annotated[int, Column(_ADDED, "lineages that confirmed findings belong to")] = 0
     repeats: Annotated[int, Column(_ADDED, "crashes whose outcome was known, no findings")] = 0
     lucky: Annotated[int, Column(_ADDED, "confirmed findings that need a lucky case seed")] = 0
     in_trial: Annotated[int, Column(_ADDED, "findings that are being run with other case seeds")] = 0

@@ -91,7 +91,7 @@ class Mode:
     kind: str  #: of crash
     representative: int  #: number of the finding that shows it best
     members: tuple[int, ...]  #: numbers of all findings of the mode
-    roots: int  #: lines of descent among them
+    roots: int  #: lineages among them
     severity: float  #: the largest depth beyond the threshold; NaN where the oracle has none
     words: str = ""  #: one line for a reader
     share: float = math.nan  #: of the failure probability, from random crashes assigned to modes
