@@ -125,7 +125,7 @@ def test_findings_come_in_turn_from_all_lines(run_campaign):
 
 def test_a_campaign_without_findings_has_no_crashes(run_campaign):
     campaign = run_campaign("ripple:probability=0.000000001", executions=64)
-    cases = crash_cases([campaign], 10, np.random.default_rng(0))
+    cases = crash_cases([campaign], Lineages(), 10, np.random.default_rng(0))
     assert len(cases) == 0
     assert cases.inputs.shape == (0, len(campaign.dimensions))
 
