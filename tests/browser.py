@@ -60,6 +60,11 @@ class OpenPage:
         ]
 
 
+def _failure(request: Any) -> list[str]:
+    """What went wrong with a `request`; nothing if it was only given up because the page was left."""
+    return [] if request.failure == "net::ERR_ABORTED" else [f"{request.failure}: {request.url[:200]}"]
+
+
 @contextmanager
 def opened(browser: Any, url: str, look: tuple[int, int, str], **options: Any) -> Iterator[OpenPage]:
     """The page at `url` in a window of its own; `options` are those of a Playwright context."""
@@ -71,7 +76,7 @@ def opened(browser: Any, url: str, look: tuple[int, int, str], **options: Any) -
         seen = OpenPage(context.new_page())
         seen.page.on("console", lambda one: seen.problems.extend([one.text] * (one.type == "error")))
         seen.page.on("pageerror", lambda error: seen.problems.append(str(error)))
-        seen.page.on("requestfailed", lambda one: seen.problems.append(f"failed: {one.url[:200]}"))
+        seen.page.on("requestfailed", lambda one: seen.problems.extend(_failure(one)))
         seen.page.goto(url, wait_until="load")
         yield seen
     finally:

@@ -337,7 +337,7 @@ def test_failed_start_is_told_in_the_words_of_the_worker(mark, simulator, said):
 
 def test_start_that_hangs_is_given_up(mark):
     target = hazards.minefield(hazards.hang_in_c)
-    pool = ProcessPool(pack(target), start_seconds=3.0)
+    pool = ProcessPool(pack(target), start_seconds=10.0)
     pool.start(0)
     deadline = time.monotonic() + PATIENCE
     messages: Sequence[Message] = []
@@ -345,7 +345,7 @@ def test_start_that_hangs_is_given_up(mark):
         messages = pool.wait(1.0)
     pool.close()
     assert isinstance(messages[0], WorkerLost)
-    assert "not ready within 3 s" in messages[0].text
+    assert "not ready within 10 s" in messages[0].text
     assert "in hang_in_c\n" in messages[0].text
 
 
