@@ -6,6 +6,8 @@ TRUST = "POLICYFUZZ_TRUST"
 DEBUG = "POLICYFUZZ_DEBUG"
 #: The policy that an exported test file runs.
 POLICY = "POLICYFUZZ_POLICY"
+#: The token that `web` asks for.
+WEB_TOKEN = "POLICYFUZZ_WEB_TOKEN"
 
 #: Name to meaning, for a reader.
 VARIABLES = {
@@ -15,4 +17,5 @@ VARIABLES = {
     " simulators and model packages.",
     POLICY: "The URI of the policy that a test file written by `export --what pytest` runs, instead of the"
     " one in the file.",
+    WEB_TOKEN: "The token that `policyfuzz web` asks for, instead of `--token`, which other users can see.",
 }
