@@ -19,7 +19,7 @@ from policyfuzz.search.distinct import ALIKE_BEHAVIOUR
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.coverage_file import RANDOM, CampaignCoverage, Coverage, CoverageCurve, Ellipse
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.triage.replay import has_other_code
+from policyfuzz.triage.replay import check_same_code
 
 #: Random episodes that fix the units, and the fewest with which that makes sense.
 _UNIT_EPISODES, _FEWEST_EPISODES = 1000, 20
@@ -210,11 +210,7 @@ def _check_same_target(campaign: CampaignReader, target: Target) -> None:
             f" {config.policy or 'of the target'}, another one than {target.name} with {target.policy_name}",
             "compare campaigns on one target and policy",
         )
-    if has_other_code(campaign, target):
-        raise UsageError(
-            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
-            "start a new campaign",
-        )
+    check_same_code(campaign, target)
 
 
 def _random_sampling(

@@ -18,7 +18,7 @@ from policyfuzz.report.monitor_figure import monitor_figure
 from policyfuzz.report.monitor_text import monitor_lines
 from policyfuzz.store.monitor_record import MonitorRecord, record_file, write_monitor_record
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.triage.replay import check_safe_to_run, has_other_code, target_of
+from policyfuzz.triage.replay import check_safe_to_run, check_same_code, target_of
 
 #: What a campaign may be given as.
 Campaign = Result | str | os.PathLike[str]
@@ -120,11 +120,7 @@ def subject_of(
                 "give campaigns of the same target and policy",
             )
         check_safe_to_run(one)
-        if has_other_code(one, target):
-            raise UsageError(
-                f"the files that the target of {one.folder} is written in have changed since the campaign",
-                "start a new campaign",
-            )
+        check_same_code(one, target)
     return target, campaigns
 
 
