@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.analysis.episode_classes import Points, Tell, collect_points
+from policyfuzz.analysis.episode_classes import Points, collect_points
 from policyfuzz.analysis.projection import check_method, project
 from policyfuzz.analysis.separation import Scores, chance, distances_of, judge, purity
 from policyfuzz.core.errors import CampaignError, UsageError
@@ -26,6 +26,7 @@ from policyfuzz.store.activations_file import (
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.triage_file import Triage, triage_of
+from policyfuzz.triage.campaign_triage import Tell
 from policyfuzz.triage.modes import choose
 from policyfuzz.triage.replay import check_safe_to_run, check_same_code
 

@@ -19,6 +19,7 @@ from policyfuzz.search.distinct import ALIKE_BEHAVIOUR
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.coverage_file import RANDOM, CampaignCoverage, Coverage, CoverageCurve, Ellipse
 from policyfuzz.store.reader import CampaignReader
+from policyfuzz.triage.campaign_triage import Tell
 from policyfuzz.triage.replay import check_same_code
 
 #: Random episodes that fix the units, and the fewest with which that makes sense.
@@ -29,9 +30,6 @@ _POINTS = 20
 _REACH, _DISC = 2.0, 400
 #: States and crashes of a campaign that a picture shows, and digits that it needs of them.
 _SHOWN_STATES, _SHOWN_CRASHES, _DIGITS = 1500, 300, 4
-
-#: Hears what is being done, how many episodes of it are done, and of how many.
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,7 @@ def cover_campaigns(
     Random sampling is run beside them: it fixes all units, and its behaviours are part of the reference.
     """
     settings = settings or CoverageSettings()
+    _check_named_once(campaigns)
     until = _common_episodes(campaigns, settings)
     for campaign in campaigns:
         _check_same_target(campaign, target)
@@ -180,6 +179,12 @@ def labels_of(campaigns: Sequence[CampaignReader]) -> list[Label]:
         )
         for name, one, campaign in zip(names, settings, campaigns, strict=True)
     ]
+
+
+def _check_named_once(campaigns: Sequence[CampaignReader]) -> None:
+    places = [campaign.folder.resolve() for campaign in campaigns]
+    if twice := [place for place in places if places.count(place) > 1]:
+        raise UsageError(f"the campaign in {twice[0]} is named twice", "name each campaign once")
 
 
 def _common_episodes(campaigns: Sequence[CampaignReader], settings: CoverageSettings) -> int:
