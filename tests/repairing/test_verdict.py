@@ -80,6 +80,14 @@ def test_failure_mass_is_covered_within_the_radius():
     assert covered_mass(world(), crashes[:0], [np.array([[0.0]])]) is None
 
 
+def test_the_interval_of_a_difference_is_students_for_any_number_of_seeds():
+    differences = tuple(range(11))
+    mean, low, high = fuzzed((0,) * 11, differences).difference
+    error = np.std(differences, ddof=1) / 11**0.5
+    assert (high - mean) / error == pytest.approx(2.228, abs=1e-3)  # with 10 degrees of freedom
+    assert mean - low == pytest.approx(high - mean)
+
+
 def test_any_failed_line_fails_the_verdict():
     assert verdict().holds
     failed = verdict(fuzzed=(fuzzed((9, 8), (9, 9)),))

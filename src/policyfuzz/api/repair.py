@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from policyfuzz.api.results import Result
 from policyfuzz.core import extras
 from policyfuzz.core.errors import UsageError
@@ -15,15 +13,15 @@ from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Target
 from policyfuzz.core.whole_file import writing
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
-from policyfuzz.repairing.campaigns import Campaigns, crashes_of
+from policyfuzz.repairing.campaigns import Campaigns, cases_of, crashes_of
 from policyfuzz.repairing.files import copied, policy_file
-from policyfuzz.repairing.journal import Journal
+from policyfuzz.repairing.journal import Journal, folder_of
 from policyfuzz.repairing.rounds import Repair, RepairSettings, Round
 from policyfuzz.repairing.states import Cases
-from policyfuzz.repairing.verdict import Judge, Verdict, VerdictSettings, folder_of
+from policyfuzz.repairing.verdict import Judge, Verdict, VerdictSettings
 from policyfuzz.repairing.verdict_file import FILE_NAME, read_verdict, write_verdict
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED
+from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.results_beside import path_beside
 from policyfuzz.store.triage_file import triage_of
 from policyfuzz.targets.registry import load_target
@@ -202,18 +200,9 @@ def _check_out(out: Path, suffix: str) -> None:
 
 def _old_findings(campaign: CampaignReader) -> tuple[Cases, list[str]]:
     """Distinct findings, and the name of the failure mode of each."""
-    cases = crashes_of(campaign)
-    found = [one for one in campaign.findings() if one.status == CONFIRMED]
-    rows = [row for row, one in enumerate(found) if one.is_distinct][:_MOST_FINDINGS]
+    where = "status = ? AND is_distinct"
+    found = list(campaign.records(Finding, "findings", where, (CONFIRMED,), most=_MOST_FINDINGS))
     modes = triage_of(campaign).modes
-    of_finding = (
-        {}
-        if modes is None
-        else {
-            number: f"mode {place}"
-            for place, mode in enumerate(modes.modes, start=1)
-            for number in mode.members
-        }
-    )
-    names = [of_finding.get(found[row].id, found[row].kind) for row in rows]
-    return cases[np.array(rows, np.int64)], names
+    mode_of = {number: mode.number for mode in modes.modes for number in mode.members} if modes else {}
+    names = [f"mode {mode_of[one.id]}" if one.id in mode_of else one.kind for one in found]
+    return cases_of(found, len(campaign.dimensions)), names

@@ -142,23 +142,24 @@ class StoredModule:
         archive.check_total(MOST_BYTES)
         is_export = any(name.endswith("archive_format") for name in archive.names)
         self.content = content
+        self.module: Any
         self.rows: int | None = None  #: the number it takes; None for any
         file = io.BytesIO(content)
         with _quiet():
             if is_export:
-                self._module, self.rows = _exported(torch.export.load(file))
+                self.module, self.rows = _exported(torch.export.load(file))
             else:
-                self._module = torch.jit.load(file, map_location="cpu").eval()
+                self.module = torch.jit.load(file, map_location="cpu").eval()
 
     def __reduce__(self) -> Any:
         return StoredModule, (self.content,)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._module(*arguments)
+        return self.module(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         """Methods and weights of the module itself."""
-        return getattr(self._module, name)
+        return getattr(self.module, name)
 
 
 class _ModuleLater:

@@ -14,7 +14,7 @@ from policyfuzz.core.target import Target
 from policyfuzz.core.whole_file import whole_file, writing
 from policyfuzz.policies.mlp import MlpBank, read_npz, shipped, write_npz
 from policyfuzz.policies.onnx_file import OnnxFile
-from policyfuzz.repairing.files import BankNetworks, by_previous_action
+from policyfuzz.repairing.files import BankNetworks, by_previous_action, own_path
 from policyfuzz.repairing.networks import Decision, PolicyFile, Trainable
 from policyfuzz.targets.acasxu.networks import network_files, networks_in
 from policyfuzz.targets.acasxu.target import BUCKETS, networks_of, shipped_networks
@@ -22,7 +22,7 @@ from policyfuzz.targets.acasxu.target import BUCKETS, networks_of, shipped_netwo
 
 def acasxu_file(target: Target, bucket: int) -> PolicyFile:
     """How the networks of `target` are written back; only those of its time `bucket` are changed."""
-    path = None if target.policy_uri is None else Path(target.policy_uri.partition(":")[2])
+    path = own_path(target)
     if path is None or path.is_file():
         return PolicyFile(lambda: _in_one_file(path, bucket), ".npz", lambda file: f"acasxu:{file}")
     if any(one.suffix != ".onnx" for one in network_files(path, bucket).values()):

@@ -1,5 +1,6 @@
 """Campaigns of a repair: those that look for crashes to learn from, and those that judge the result."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from policyfuzz.core.target import Target
 from policyfuzz.execution.executor import ExecutorChoice
 from policyfuzz.repairing.states import Cases
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED
+from policyfuzz.store.records import CONFIRMED, Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,13 @@ class Campaigns:
 
 def crashes_of(campaign: CampaignReader) -> Cases:
     """All confirmed findings of `campaign`."""
-    found = [one for one in campaign.findings() if one.status == CONFIRMED]
-    width = len(campaign.dimensions)
+    found = list(campaign.records(Finding, "findings", "status = ?", (CONFIRMED,)))
+    return cases_of(found, len(campaign.dimensions))
+
+
+def cases_of(findings: Sequence[Finding], width: int) -> Cases:
+    """The inputs, of so many dimensions, and the case seeds of `findings`."""
     return Cases(
-        np.array([one.input for one in found], np.float64).reshape(len(found), width),
-        np.array([one.case_seed for one in found], np.uint64),
+        np.array([one.input for one in findings], np.float64).reshape(len(findings), width),
+        np.array([one.case_seed for one in findings], np.uint64),
     )

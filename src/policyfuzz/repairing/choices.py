@@ -97,10 +97,10 @@ def _scores(run: Runner, crashes: Cases, tried: Sequence[_Tried], batch: int) ->
     rows = np.array([one.crash for one in tried], np.int64)
     segments = [(Segment(one.start, one.start + one.hold, (one.action,)),) for one in tried]
     ends = ends_of(run, crashes[rows], batch, Branches.of(segments, 1))
-    return score(ends)
+    return _score(ends)
 
 
-def score(ends: Ends) -> NDArray[np.float64]:
+def _score(ends: Ends) -> NDArray[np.float64]:
     """(n,) above zero where an episode survives, the larger the safer."""
     known = np.where(np.isnan(ends.margins), 1.0, np.maximum(ends.margins, 1e-9))
     return np.where(ends.passed, known, -1.0)
@@ -161,7 +161,7 @@ def _examples(
             places += range(first[crash] + one.start - 1, first[crash] + last - 1)
             actions += [one.action] * (last - one.start)
     on_own = own.states[np.array(places, np.int64)]
-    on_own = States(on_own.observations, on_own.previous, np.array(actions)[:, None].reshape(-1, 1))
+    on_own = States(on_own.observations, on_own.previous, np.array(actions).reshape(-1, 1))
     chosen = [one for some in by_crash.values() for one in {some[0], some[-1]}]
     chosen.sort(key=lambda one: (one.crash, one.start))
     rows = np.array([one.crash for one in chosen], np.int64)

@@ -86,6 +86,11 @@ def by_agent(states: States) -> Examples:
     )
 
 
+def own_path(target: Target) -> Path | None:
+    """Where the networks of a built-in `target` lie; None for those that come with the package."""
+    return None if target.policy_uri is None else Path(target.policy_uri.partition(":")[2])
+
+
 def _written(path: Path, bank: MlpBank) -> None:
     with whole_file(path) as unfinished:
         write_npz(unfinished, bank)
@@ -100,7 +105,7 @@ def _acasxu(target: Target, options: dict[str, str]) -> PolicyFile:
 def _coopnavi(target: Target, options: dict[str, str]) -> PolicyFile:  # noqa: ARG001 - as all targets
     from policyfuzz.targets.coopnavi.actors import actors_in, shipped_actors
 
-    path = _path_in(target)
+    path = own_path(target)
 
     def load() -> Trainable:
         bank = shipped_actors() if path is None else actors_in(path)
@@ -114,11 +119,11 @@ def _coopnavi(target: Target, options: dict[str, str]) -> PolicyFile:  # noqa: A
 def _bipedal(target: Target, options: dict[str, str]) -> PolicyFile:  # noqa: ARG001 - as all targets
     from policyfuzz.targets.bipedal.networks import network_in, shipped_network
 
-    path = _path_in(target)
+    path = own_path(target)
     if path is not None and path.suffix == ".json":
         raise UsageError(
             f"{path.name} cannot be repaired: .json files of networks are read, and not written",
-            "save the same weights as .npz, see docs/policies.md",
+            "save the same weights as .npz, see docs/onnx-controller.md",
         )
 
     def load() -> Trainable:
@@ -128,14 +133,10 @@ def _bipedal(target: Target, options: dict[str, str]) -> PolicyFile:  # noqa: AR
     return PolicyFile(load, ".npz", lambda file: f"bipedal:{file}")
 
 
-def _path_in(target: Target) -> Path | None:
-    return None if target.policy_uri is None else Path(target.policy_uri.partition(":")[2])
-
-
 def _driving(target: Target, options: dict[str, str]) -> PolicyFile:  # noqa: ARG001 - as all targets
     from policyfuzz.targets.driving.networks import ACTION_SIZE, cloned, expert, network_in
 
-    path = _path_in(target)
+    path = own_path(target)
 
     def load() -> Trainable:
         own = cloned if target.name.startswith("driving-il") else expert

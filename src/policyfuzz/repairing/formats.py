@@ -126,7 +126,7 @@ def torchscript_file(target: Target) -> PolicyFile:
 
     def load() -> Trainable:
         module = torch.StoredModule(content)
-        script: Any = module._module
+        script = module.module
         parameters = [one.requires_grad_() for one in script.parameters() if one.is_floating_point()]
 
         def write(out: Path) -> None:

@@ -22,11 +22,16 @@ _HINT = "remove the folder to begin again, or write to another file with -o"
 Arrays = dict[str, NDArray[Any]]
 
 
+def folder_of(out: Path) -> Path:
+    """Where a repair that writes `out` keeps what is done."""
+    return out.with_name(f"{out.name}.repair")
+
+
 @dataclass(frozen=True, slots=True)
 class Journal:
     """Results of the stages of a repair, one file each."""
 
-    folder: Path
+    folder: Path  #: see `folder_of`
 
     @classmethod
     def open(cls, folder: Path, identity: Mapping[str, Any]) -> "Journal":

@@ -7,7 +7,7 @@ was killed goes on as if nothing had happened.
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ _CHANCE = 0.05
 #: Episodes whose states are kept as they are, at most: near misses and nominal ones.
 _MOST_EPISODES = 2_000
 
+Rows = TypeVar("Rows", Cases, States)
 Tell = Callable[[str], None]
 #: Gives the target with the policy in a file.
 LoadTarget = Callable[[Path], Target]
@@ -195,12 +196,11 @@ class Repair:
             kept = np.union1d(kept, np.flatnonzero(ends.crashed))
             held_out = self._held_out(0, self._target)
             more = ends_of(Runner(self._target), held_out, self._batch)
-            return _packed_cases(Cases.joined([cases[kept], held_out])) | _packed_ends(
-                Ends.joined([ends[kept], more])
-            )
+            kept_cases, kept_ends = Cases.joined([cases[kept], held_out]), Ends.joined([ends[kept], more])
+            return _packed_cases(kept_cases) | kept_ends.arrays()
 
         values = self._journal.arrays("validation", draw)
-        return _cases_in(values), _ends_in(values)
+        return _cases_in(values), Ends.from_arrays(values)
 
     def _held_out(self, number: int, target: Target) -> Cases:
         """Findings of a search in the policy of `target` that nothing is learnt from, and cases near them."""
@@ -222,10 +222,10 @@ class Repair:
             run = Runner(target)
             found = self._held_out(number, target) if number > 1 else validation[:0]
             ends = ends_of(run, Cases.joined([validation, found]), self._batch)
-            return _packed_cases(found) | _packed_ends(ends)
+            return _packed_cases(found) | ends.arrays()
 
         values = self._journal.arrays(f"round-{number}-exam", prepare)
-        return Exam(Cases.joined([validation, _cases_in(values)]), old, _ends_in(values))
+        return Exam(Cases.joined([validation, _cases_in(values)]), old, Ends.from_arrays(values))
 
     def _cases(self, number: int, target: Target, findings: Cases | None) -> tuple[Cases, Cases]:
         """Cases that crash in this round, and near ones that do not."""
@@ -277,10 +277,10 @@ class Repair:
             runners = Runners.of(target, self._settings.longer)
             lessons = self._learn(runners, crashes)
             moments = record_moments(runners.short, passing, self._batch)
-            stays = _some_states(moments.states, 2 * _MOST_STATES, rng)
-            kept = States.joined([_some_states(lessons.kept, _MOST_STATES, rng), stays])
+            stays = _some(moments.states, 2 * _MOST_STATES, rng)
+            kept = States.joined([_some(lessons.kept, _MOST_STATES, rng), stays])
             return {
-                **_packed_states(_some_states(lessons.changes, _MOST_STATES, rng), "changes_"),
+                **_packed_states(_some(lessons.changes, _MOST_STATES, rng), "changes_"),
                 **_packed_states(kept, "kept_"),
                 "saved": np.array(lessons.saved),
                 "crashes": np.array(len(crashes)),
@@ -367,13 +367,9 @@ def paired_chance(gained: int, lost: int) -> float:
     return float(binomtest(gained, differing, alternative="greater").pvalue) if differing else 1.0
 
 
-def _some(cases: Cases, most: int, rng: np.random.Generator) -> Cases:
-    """At most so many of `cases`, at random."""
-    return cases if len(cases) <= most else cases[np.sort(rng.permutation(len(cases))[:most])]
-
-
-def _some_states(states: States, most: int, rng: np.random.Generator) -> States:
-    return states if len(states) <= most else states[np.sort(rng.permutation(len(states))[:most])]
+def _some(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
+    """At most so many of `rows`, at random."""
+    return rows if len(rows) <= most else rows[np.sort(rng.permutation(len(rows))[:most])]
 
 
 def _neighbours(target: Target, cases: Cases, rng: np.random.Generator, most: int) -> Cases:
@@ -399,14 +395,6 @@ def _packed_cases(cases: Cases, prefix: str = "") -> Arrays:
 
 def _cases_in(values: Arrays, prefix: str = "") -> Cases:
     return Cases(values[f"{prefix}inputs"], values[f"{prefix}seeds"])
-
-
-def _packed_ends(ends: Ends) -> Arrays:
-    return {name: getattr(ends, name) for name in Ends.__slots__}
-
-
-def _ends_in(values: Arrays) -> Ends:
-    return Ends(*(values[name] for name in Ends.__slots__))
 
 
 def _packed_states(states: States, prefix: str) -> Arrays:

@@ -1,6 +1,6 @@
 """What a policy saw and did at the steps of episodes, and random cases to run it on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,15 @@ class Ends:
     def __getitem__(self, rows: NDArray[Any] | slice) -> "Ends":
         """Those at `rows`."""
         return Ends(*(getattr(self, name)[rows] for name in Ends.__slots__))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it by name, to be stored."""
+        return {name: getattr(self, name) for name in Ends.__slots__}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Ends":
+        """What `arrays` of `arrays()` were of."""
+        return cls(*(arrays[name] for name in cls.__slots__))
 
     @property
     def passed(self) -> NDArray[np.bool_]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ from policyfuzz.repairing.states import Cases, Ends, ends_of, random_cases
 STRATEGIES = ("portfolio", "mdpfuzz", "random")
 #: Chance of calling a difference real that is none, at most.
 _SIGNIFICANCE = 0.05
-#: Of a mean over two to five seeds: half the width of a 95 % interval in standard errors.
-_STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+#: Half the width of a 95 % interval in standard errors, of a mean over many cases.
 _NORMAL = 1.96
 #: The nominal return may fall by this share of itself, or of its spread.
 _RETURN_SHARE, _SPREAD_SHARE = 0.003, 0.01
@@ -280,12 +278,11 @@ class Judge:
             some = pool[start : start + size]
 
             def piece(some: Cases = some) -> Arrays:
-                ends = ends_of(_branchless(run), some, self._batch)
-                return {one: getattr(ends, one) for one in Ends.__slots__}
+                return ends_of(_branchless(run), some, self._batch).arrays()
 
             self._tell(f"random cases, {name}: {start:,} of {len(pool):,}")
             values = self._journal.arrays(f"verdict/pool-{len(pool)}-{name}-{start}", piece)
-            parts.append(Ends(*(values[one] for one in Ends.__slots__)))
+            parts.append(Ends.from_arrays(values))
         return Ends.joined(parts)
 
     def _fuzzed(self, strategy: str, pool: Cases, ends: Sequence[Ends]) -> FuzzedLine:
@@ -382,7 +379,9 @@ def _mean_interval(values: NDArray[Any]) -> tuple[float, float, float]:
     mean, count = float(values.mean()), len(values)
     if count < 2:
         return mean, -math.inf, math.inf
-    error = float(values.std(ddof=1)) / math.sqrt(count) * _STUDENT.get(count, 2.6)
+    from scipy.special import stdtrit
+
+    error = float(values.std(ddof=1)) / math.sqrt(count) * float(stdtrit(count - 1, 0.975))
     return mean, mean - error, mean + error
 
 
@@ -400,8 +399,3 @@ def _branchless(run: Run) -> Any:
         return run(inputs, seeds)
 
     return plain
-
-
-def folder_of(out: Path) -> Path:
-    """Where a repair that writes `out` keeps what is done."""
-    return out.with_name(f"{out.name}.repair")
