@@ -109,8 +109,8 @@ def subject_of(
         raise UsageError("no campaign was given", "name one folder or several")
     campaigns = [CampaignReader(one.folder if isinstance(one, Result) else Path(one)) for one in results]
     first = results[0]
-    given = first.target if isinstance(first, Result) else None
-    target = given or target_of(campaigns[0], None, trust, None, choice)
+    given, is_trusted = (first.target, first.trust) if isinstance(first, Result) else (None, False)
+    target = given or target_of(campaigns[0], None, trust or is_trusted, None, choice)
     for one in campaigns:
         config = one.config
         if config.target != campaigns[0].config.target or config.policy_sha256 != target.policy_sha256:
