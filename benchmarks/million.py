@@ -70,7 +70,13 @@ class _Cost:
 
 
 @click.command("million")
-@click.option("--findings", type=click.IntRange(min=2 * _FEW), default=1_000_000, show_default=True)
+@click.option(
+    "--findings",
+    type=click.IntRange(min=2 * _FEW),
+    default=1_000_000,
+    show_default=True,
+    help="Of the large campaign.",
+)
 @as_json
 def command(findings: int, is_json: bool) -> int:
     """Measure status, show, export, report and --resume on a campaign with a million findings (minutes)."""

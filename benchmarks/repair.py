@@ -38,12 +38,12 @@ _RETURN = 0.1
     help="Folder to go on from after a stop.",
 )
 @click.option("--campaign", "campaign_episodes", default=60_000, show_default=True, help="Its episodes.")
-@click.option("--rounds", default=3, show_default=True)
+@click.option("--rounds", default=3, show_default=True, help="Times to search, learn and fine-tune.")
 @click.option("--budget", default=300_000, show_default=True, help="Episodes of all rounds.")
 @click.option("--pool", default=1_000_000, show_default=True, help="Random cases of the verdict.")
 @click.option("--episodes", default=200_000, show_default=True, help="Of each campaign of the verdict.")
 @click.option("--seeds", default=3, show_default=True, help="Campaigns of each strategy and policy.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Of everything random.")
 @as_json
 def command(
     names: tuple[str, ...],

@@ -42,7 +42,13 @@ _PAGES = {
 
 
 @click.command("web")
-@click.option("--findings", type=click.IntRange(min=5000), default=100_000, show_default=True)
+@click.option(
+    "--findings",
+    type=click.IntRange(min=5000),
+    default=100_000,
+    show_default=True,
+    help="Of the campaign on the page.",
+)
 @click.option(
     "--periods",
     type=click.IntRange(min=4),

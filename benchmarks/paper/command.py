@@ -32,7 +32,13 @@ Examples:
 
 
 @click.command("paper", epilog=EPILOG)
-@click.option("--budget", type=click.Choice(list(BUDGETS)), default="small", show_default=True)
+@click.option(
+    "--budget",
+    type=click.Choice(list(BUDGETS)),
+    default="small",
+    show_default=True,
+    help="How much of each scenario is run.",
+)
 @click.option("--target", "names", multiple=True, help="To run; may be repeated.  [default: all]")
 @click.option(
     "--part",

@@ -38,11 +38,11 @@ _SAMPLES = 400
 
 
 @click.command("soak")
-@click.option("--minutes", type=float, default=30.0, show_default=True)
-@click.option("-j", "--workers", type=int, default=2, show_default=True)
+@click.option("--minutes", type=float, default=30.0, show_default=True, help="That the campaign may take.")
+@click.option("-j", "--workers", type=int, default=2, show_default=True, help="Worker processes.")
 @click.option("--executor", default="processes", show_default=True, help="processes or ray[:ADDRESS].")
 @click.option("--timeout", default="3s", show_default=True, help="For an episode; those that hang cost it.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the campaign.")
 @click.option("--raw", type=click.Path(path_type=Path), help="JSON file for all that was measured.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder for campaign and journal.")
 def command(

@@ -166,7 +166,7 @@ def _numbers(batches: NDArray[np.int64], ends: dict[int, int]) -> NDArray[np.int
         return np.array([ends[batch] for batch in batches.tolist()], np.int64)
     except KeyError as error:
         raise CampaignError(
-            f"a seed is of batch {error}, which there is not", "the file is damaged"
+            f"a seed names batch {error}, which does not exist", "the file is damaged"
         ) from error
 
 

@@ -45,7 +45,10 @@ only the campaign names is run by it only if it was exported with --trust; its f
     " representative findings as tests for pytest, as JUnit XML, or their episodes as a Minari dataset.",
 )
 @click.option(
-    "--format", "form", type=click.Choice(["csv", "json", "npz"]), help="[default: the file's ending]"
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json", "npz"]),
+    help="Of a table.  [default: the file's ending]",
 )
 @click.option(
     "--top",

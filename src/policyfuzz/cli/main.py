@@ -41,7 +41,7 @@ VERBS = {
 #: Exit code to meaning. The documentation lists this table.
 EXIT_CODES = {
     0: "nothing found",
-    1: "confirmed findings (replay, minimize: the policy crashes; compare: the other policy is worse)",
+    1: "confirmed findings; a crash (replay, minimize), a worse policy (compare), a failed test (repair)",
     2: "wrong usage, or a file that is missing, damaged or not writable",
     3: "the target is unhealthy, or its code fails: fuzzing it would prove nothing",
     4: "internal error",

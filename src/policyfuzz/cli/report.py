@@ -23,14 +23,19 @@ Examples:
   policyfuzz report campaigns/acasxu-1 -o report.json    for a program
 
 \b
-Run policyfuzz triage first: it finds the failure modes that the report shows. The file
-DIR/estimate.json, from policyfuzz estimate --json, is used where it is there."""
+Run policyfuzz triage first: it finds the failure modes that the report shows. An estimate in
+DIR/estimate.json, as policyfuzz estimate --json prints it, is shown too."""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
 @click.option("-o", "--out", type=FOLDER, help="File to write.  [default: report.html, .md, .xml or .json]")
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="[default: the file's ending, or html]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="What to write.  [default: the file's ending, or html]",
+)
 @click.option(
     "--films",
     type=click.IntRange(min=0),
@@ -53,7 +58,7 @@ def command(
     report then says so in place of its films.
     """
     if no_films and films:
-        raise UsageError("--no-films and --films exclude each other")
+        raise UsageError("--no-films and --films exclude each other", "leave one of them out")
     # it would complain to a user without a home, and works without one
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     from policyfuzz.cli.console import talk

@@ -6,7 +6,7 @@ import click
 
 from policyfuzz.cli.echo import echo
 from policyfuzz.cli.options import FOLDER, trust
-from policyfuzz.core import extras
+from policyfuzz.core import extras, variables
 from policyfuzz.core.errors import UsageError
 
 EPILOG = """\
@@ -34,9 +34,9 @@ Ctrl-C ends it. It reads campaigns and never writes them."""
 @click.option(
     "--token",
     metavar="TEXT",
-    envvar="POLICYFUZZ_WEB_TOKEN",
-    help="Ask for this token; better set POLICYFUZZ_WEB_TOKEN, which other users cannot see.  [default: none"
-    " on loopback, elsewhere one is made]",
+    envvar=variables.WEB_TOKEN,
+    help=f"Ask for this token; better set {variables.WEB_TOKEN}, which other users cannot see.  [default:"
+    " none on loopback, elsewhere one is made]",
 )
 @click.option(
     "--allow-host",

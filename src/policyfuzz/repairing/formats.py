@@ -152,7 +152,10 @@ def sb3_file(target: Target) -> PolicyFile:
     recipe: Any = target.policy
     policy = acting_policy(target)
     if not isinstance(recipe, Recipe):
-        raise UsageError(f"{target.policy_name} cannot be repaired: it was not loaded in this process")
+        raise UsageError(
+            f"{target.policy_name} cannot be repaired: it was not loaded in this process",
+            "name it by sb3:FILE",
+        )
     uri = target.policy_uri or ""
     place, _, options = uri.partition(":")[2].partition("?")
     _scores_or_numbers(build(recipe.archive, recipe.trained, recipe.algorithm), place)
@@ -241,5 +244,8 @@ def _address(target: Target, options: Any) -> Address:
 def _first_view(space: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
     found = views(space)
     if not found:
-        raise UsageError("the policy cannot be repaired: it does not see numbers alone")
+        raise UsageError(
+            "the policy cannot be repaired: it does not see numbers alone",
+            "a network that sees an array of numbers can be",
+        )
     return found[0].convert

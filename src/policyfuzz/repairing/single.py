@@ -14,24 +14,30 @@ from policyfuzz.policies.network import NetworkPolicy
 from policyfuzz.repairing.networks import Decision, Examples
 from policyfuzz.repairing.states import States
 
+_HINT = (
+    "one network without memory that sees numbers can be; export --what minari writes episodes for training"
+    " elsewhere"
+)
+
 
 def acting_policy(target: Target) -> NetworkPolicy:
     """The policy of `target`; refuses one with memory, or that sees several things at once."""
     policy = target.policy()
     if not isinstance(policy, NetworkPolicy):
-        raise UsageError(f"{target.policy_name} cannot be repaired: it is no network")
+        raise UsageError(f"{target.policy_name} cannot be repaired: it is no network", _HINT)
     if policy.network.states:
         raise UsageError(
-            f"{target.policy_name} cannot be repaired: it remembers a state for each episode",
-            "networks without memory can; export --what minari writes episodes for training elsewhere",
+            f"{target.policy_name} cannot be repaired: it remembers a state for each episode", _HINT
         )
     if len(policy.network.layouts) != 1:
-        raise UsageError(f"{target.policy_name} cannot be repaired: it sees a dictionary of observations")
+        raise UsageError(
+            f"{target.policy_name} cannot be repaired: it sees a dictionary of observations", _HINT
+        )
     space = target.actions
     is_one_kind = space is not None and (space.is_whole.all() or not space.is_whole.any())
     if space is None or not is_one_kind or (space.is_whole.any() and len(space.low) > 1):
         raise UsageError(
-            f"{target.policy_name} cannot be repaired: its actions are neither one choice nor numbers"
+            f"{target.policy_name} cannot be repaired: its actions are neither one choice nor numbers", _HINT
         )
     return policy
 
@@ -55,7 +61,8 @@ class SingleNetwork:
         self.decision = Decision.HIGHEST if self._space.is_whole[0] else Decision.NUMBERS
         if not parameters:
             raise UsageError(
-                f"{target.policy_name} cannot be repaired: it has no weights that can be changed"
+                f"{target.policy_name} cannot be repaired: it has no weights that can be changed",
+                "export it with its weights as parameters, not as constants",
             )
 
     def examples(self, states: States) -> Examples:

@@ -104,7 +104,7 @@ def likelihood(view: Standing) -> str:
         return f"about {_share(view.estimate.probability)} of {inputs} fail (95 %: {interval})"
     known = view.probability
     if not known.draws:
-        return "how likely a failure is, is not known"
+        return "the failure probability is not known"
     if not known.crashes:
         return f"at most {percentage(known.high)} of {inputs} fail (95 %)"
     interval = f"{percentage(known.low)} to {percentage(known.high)}"
