@@ -27,6 +27,11 @@ def test_inputs_come_back_from_the_unit_cube(seed):
     np.testing.assert_allclose(SPACE.from_unit(SPACE.to_unit(inputs)), inputs, rtol=1e-12, atol=1e-12)
 
 
+def test_what_leaves_the_unit_cube_comes_back_round_a_circle_and_else_to_the_edge():
+    unit = SPACE.into_cube(np.array([[1.25, 1.25, -0.5, 0.5], [-0.25, -0.25, 0.5, 0.5]]))
+    assert unit.tolist() == [[1.0, 0.25, 0.0, 0.5], [0.0, 0.75, 0.5, 0.5]]
+
+
 def test_is_valid_is_false_when_a_value_is_out_of_range():
     rows = np.array([[5.0, 0.0, 4.0, 1.0], [11.0, 0.0, 4.0, 1.0], [5.0, 0.0, 2.5, 1.0], [5.0, 0.0, 4.0, 2.0]])
     assert SPACE.is_valid(rows).tolist() == [True, False, False, False]

@@ -160,6 +160,10 @@ class InputSpace:
         """Inputs (n, d) at coordinates `unit` (n, d) of the unit cube."""
         return self._map([dimension.from_unit for dimension in self.dimensions], unit)
 
+    def into_cube(self, unit: Inputs) -> Inputs:
+        """Coordinates `unit` (n, d) inside the unit cube: periodic ones go round, others stop at its edge."""
+        return np.where(self.periods > 0, unit % 1.0, np.clip(unit, 0.0, 1.0))
+
     def distance(self, first: Inputs, second: Inputs) -> NDArray[np.float64]:
         """(n,) Euclidean distance of rows in the unit cube, the short way round in periodic dimensions."""
         apart = np.abs(self.to_unit(first) - self.to_unit(second))

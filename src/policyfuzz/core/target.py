@@ -14,7 +14,7 @@ from policyfuzz.core.actions import ActionSpace
 from policyfuzz.core.branches import Branches, Segment, SteeredPolicy
 from policyfuzz.core.errors import PolicyError, UsageError, blamed_on, unknown_name
 from policyfuzz.core.executions import Executions, concatenate
-from policyfuzz.core.inputs import InputSpace
+from policyfuzz.core.inputs import Inputs, InputSpace
 from policyfuzz.core.interfaces import Policy, Simulator
 from policyfuzz.core.oracle import Oracle
 from policyfuzz.core.own_reset import OwnReset
@@ -104,6 +104,13 @@ class Target:
                 f"what {self.policy_name} is made of cannot be told, so no file can say what it has done",
                 "leave the file out, or save the policy and give its name: sb3:FILE.zip, onnx:FILE, ...",
             )
+
+    def allows(self, inputs: Inputs) -> NDArray[np.bool_]:
+        """(n,) True where one of `inputs` (n, d) is valid, and solvable if the target tests that."""
+        allowed = self.inputs.is_valid(inputs)
+        if self.solvable is not None and allowed.any():  # of invalid ones, nobody may ask it
+            allowed[allowed] = self.solvable(inputs[allowed])
+        return allowed
 
     def for_film(self) -> "Target":
         """The same target, with a simulator that renders if there is one."""

@@ -19,7 +19,7 @@ from policyfuzz.repairing.files import policy_file, whole_numbers
 from policyfuzz.repairing.journal import Arrays, Journal
 from policyfuzz.repairing.networks import PolicyFile, Trainable
 from policyfuzz.repairing.seeds import DRAWS, Purpose, seed_for
-from policyfuzz.repairing.states import Cases, Ends, States, ends_of, random_cases, record_moments
+from policyfuzz.repairing.states import Cases, Ends, States, cases_near, ends_of, random_cases, record_moments
 from policyfuzz.repairing.training import Corpus, TrainingSettings, outputs_of, train
 
 #: Shares of the budget of a round: searching for crashes, drawing at random, labelling. The rest validates.
@@ -28,8 +28,6 @@ _SEARCHING, _DRAWING, _LABELLING = 0.25, 0.2, 0.35
 _PER_CRASH = 60
 #: Share of all random draws, those with the smallest margins, that validate candidates.
 _NEAREST = 0.12
-#: Neighbours are this far from a crash, as a share of the range of each input.
-_NEIGHBOURS = (0.002, 0.005, 0.02)
 #: Findings that validate candidates, at most.
 _HELD_OUT = 500
 #: States of each kind that are learnt in a round, at most.
@@ -208,8 +206,8 @@ class Repair:
         episodes = max(20, int(_SEARCHING * self._settings.per_round))
         folder = self._journal.folder / f"validation-{number}-campaign"
         rng = np.random.default_rng([seed, 1])
-        found = _some(self._search(target, episodes, seed, folder), _HELD_OUT, rng)
-        return Cases.joined([found, _neighbours(target, found, rng, 2 * _HELD_OUT)])
+        found, most = _some(self._search(target, episodes, seed, folder), _HELD_OUT, rng), 2 * _HELD_OUT
+        return Cases.joined([found, _some(cases_near(target, found, rng, most), most, rng)])
 
     def _exam(self, number: int, target: Target, validation: Cases, old: Ends) -> "Exam":
         """What candidates of this round are validated on: the same cases as ever, and findings in `target`.
@@ -248,7 +246,7 @@ class Repair:
                 )
             drawn = pool[np.flatnonzero(ends.crashed)]
             some = Cases.joined([_some(drawn, wanted, rng), _some(found, wanted, rng)])
-            near = _neighbours(target, some, rng, 4 * wanted)
+            near = _some(cases_near(target, some, rng, 4 * wanted), 4 * wanted, rng)
             near_ends = ends_of(run, near, self._batch)
             crashes = Cases.joined([some, _some(near[np.flatnonzero(near_ends.crashed)], wanted, rng)])
             is_crash = ends_of(run, crashes, self._batch).crashed
@@ -370,23 +368,6 @@ def paired_chance(gained: int, lost: int) -> float:
 def _some(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
     """At most so many of `rows`, at random."""
     return rows if len(rows) <= most else rows[np.sort(rng.permutation(len(rows))[:most])]
-
-
-def _neighbours(target: Target, cases: Cases, rng: np.random.Generator, most: int) -> Cases:
-    """Valid inputs near `cases`, and solvable ones where the target tests that."""
-    if not len(cases):
-        return cases
-    repeated = Cases.joined([cases] * max(1, -(-most // (len(cases) * len(_NEIGHBOURS)))))
-    unit = target.inputs.to_unit(repeated.inputs)
-    parts = []
-    for distance in _NEIGHBOURS:
-        moved = unit + distance * rng.standard_normal(unit.shape)
-        inputs = target.inputs.from_unit(np.clip(moved, 0.0, 1.0))
-        is_good = target.inputs.is_valid(inputs)
-        if target.solvable is not None:
-            is_good &= target.solvable(inputs)
-        parts.append(Cases(inputs, repeated.seeds)[is_good])
-    return _some(Cases.joined(parts), most, rng)
 
 
 def _packed_cases(cases: Cases, prefix: str = "") -> Arrays:

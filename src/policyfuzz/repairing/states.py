@@ -14,6 +14,8 @@ from policyfuzz.core.interfaces import Frame
 from policyfuzz.core.target import RunBranches, Runner, Target
 from policyfuzz.search.strategies import make_fuzzer
 
+#: Inputs near others are this far from them, as shares of the range of each dimension.
+_NEAR = (0.002, 0.005, 0.02)
 #: Random inputs that are drawn together; a larger pool begins with a smaller one.
 _DRAWN_AT_ONCE = 1024
 
@@ -48,6 +50,20 @@ def random_cases(target: Target, count: int, seed: int) -> Cases:
         drawn = fuzzer.ask(_DRAWN_AT_ONCE)
         parts.append(Cases(drawn.inputs, drawn.seeds))
     return Cases.joined(parts)[:count]
+
+
+def cases_near(target: Target, cases: Cases, rng: np.random.Generator, count: int) -> Cases:
+    """About `count` inputs near `cases` that `target` allows, or a few more, with their case seeds."""
+    if not len(cases):
+        return cases
+    repeated = Cases.joined([cases] * max(1, -(-count // (len(cases) * len(_NEAR)))))
+    space, unit = target.inputs, target.inputs.to_unit(repeated.inputs)
+    parts = []
+    for distance in _NEAR:
+        moved = unit + distance * rng.standard_normal(unit.shape)
+        inputs = space.from_unit(space.into_cube(moved))
+        parts.append(Cases(inputs, repeated.seeds)[target.allows(inputs)])
+    return Cases.joined(parts)
 
 
 @dataclass(frozen=True, slots=True)

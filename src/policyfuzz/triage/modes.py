@@ -312,19 +312,15 @@ def neighbours_of(
     Where so small a step changes nothing, as between whole numbers, the input space's own noise does.
     """
     space, found = target.inputs, np.empty((0, len(row)))
-    centre, is_periodic = space.to_unit(row[None]), space.periods > 0
+    centre = space.to_unit(row[None])
     for _ in range(_TRIES):
         steps = rng.normal(size=(count, len(row)))
         steps *= NEAR * math.sqrt(len(row)) / np.linalg.norm(steps, axis=1, keepdims=True)
-        moved = centre + steps
-        inputs = space.from_unit(np.where(is_periodic, moved % 1.0, np.clip(moved, 0.0, 1.0)))
+        inputs = space.from_unit(space.into_cube(centre + steps))
         same = np.flatnonzero((inputs == row).all(axis=1))
         if len(same):
             inputs[same] = space.perturb(np.repeat(row[None], len(same), axis=0), rng)
-        good = space.is_valid(inputs)
-        if target.solvable is not None and good.any():
-            good[good] = target.solvable(inputs[good])
-        found = np.concatenate([found, inputs[good]])[:count]
+        found = np.concatenate([found, inputs[target.allows(inputs)]])[:count]
         if len(found) == count:
             break
     return found

@@ -39,10 +39,7 @@ class Neighbourhood:
 
     def allowed(self, inputs: Inputs) -> NDArray[np.bool_]:
         """(n,) True where an input (n, d) is valid, and solvable where the target tests that."""
-        allowed = self.space.is_valid(inputs)
-        if self.target.solvable is not None and allowed.any():
-            allowed[allowed] = self.target.solvable(inputs[allowed])
-        return allowed
+        return self.target.allows(inputs)
 
     def distances(self, inputs: Inputs) -> NDArray[np.float64]:
         """(n,) of the finding to `inputs` (n, d), in the unit cube."""

@@ -199,9 +199,8 @@ class _Growth:
 
     def _inputs(self, points: NDArray[np.float64]) -> Inputs:
         """The inputs (n, d) of `points` (n, d)."""
-        unit = self.centre + points
-        is_periodic = self.around.space.periods > 0
-        return self.around.space.from_unit(np.where(is_periodic, unit, np.clip(unit, 0.0, 1.0)))
+        space = self.around.space
+        return space.from_unit(space.into_cube(self.centre + points))
 
     def _crashed(self, points: NDArray[np.float64]) -> NDArray[np.bool_]:
         """(n,) whether the inputs at `points` (n, d) crash; what could not be run did not."""
