@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from policyfuzz.search.behaviour import units_of
+
 #: Neighbours of each class whose mean distance counts.
 _NEIGHBOURS = 5
 _FOLDS = 5
@@ -18,8 +20,6 @@ _FOLDS = 5
 SPLITS = 10
 #: Draws of lineages for an interval, and shuffles for chance.
 _DRAWS, _SHUFFLES = 500, 20
-#: A coordinate that varies by less than this share of its size is constant but for rounding.
-_CONSTANT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,8 @@ def purity(
 
 def standardised(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """`points` (n, k) in standard deviations; coordinates that do not vary become zero."""
-    centre, spread = points.mean(axis=0), points.std(axis=0)
-    varies = spread > _CONSTANT * np.maximum(1.0, np.abs(centre))
-    return np.asarray((points - centre) * np.divide(1.0, spread, out=np.zeros_like(spread), where=varies))
+    centre, scale = units_of(points)
+    return np.asarray((points - centre) * scale)
 
 
 def _folds(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.executions import Executions
-from policyfuzz.search.behaviour import BehaviourSpace, behaviour_of, bounded
+from policyfuzz.search.behaviour import BehaviourSpace, behaviour_of, bounded, units_of
 
 #: States of an episode that are looked at, spread evenly over its time up to the crash.
 MOMENTS = 10
@@ -20,7 +20,7 @@ MOMENTS = 10
 DIRECTIONS = 4
 #: Standard deviations at which a coordinate is cut off, so that one cannot blur the rest.
 _CUT_OFF = 10.0
-#: A coordinate that varies by less than this share of its size is constant but for rounding.
+#: A direction along which less than this share of a unit varies is constant but for rounding.
 _CONSTANT = 1e-9
 
 
@@ -37,9 +37,7 @@ class StateProjection:
     def fit(cls, states: NDArray[np.float64]) -> "StateProjection":
         """From `states` (n, k) of random episodes."""
         states = bounded(states)
-        centre, spread = states.mean(axis=0), states.std(axis=0)
-        varies = spread > _CONSTANT * np.maximum(1.0, np.abs(centre))
-        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+        centre, scale = units_of(states)
         standard = np.clip((states - centre) * scale, -_CUT_OFF, _CUT_OFF)
         variances, vectors = np.linalg.eigh(standard.T @ standard / len(states))
         variances, vectors = variances[::-1][:DIRECTIONS], vectors[:, ::-1][:, :DIRECTIONS]
@@ -48,7 +46,7 @@ class StateProjection:
         vectors = vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
         vectors = np.where(variances > _CONSTANT, vectors, 0.0)
         missing = DIRECTIONS - vectors.shape[1]
-        total = max(float(np.count_nonzero(varies)), 1.0)
+        total = max(float(np.count_nonzero(scale)), 1.0)
         return cls(
             centre,
             scale,

@@ -52,6 +52,13 @@ def bounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(np.nan_to_num(values), -_LARGEST, _LARGEST)
 
 
+def units_of(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(k,) centre of `points` (n, k), and (k,) one over their spread: zero for a constant coordinate."""
+    centre, spread = points.mean(axis=0), points.std(axis=0)
+    varies = spread > _CONSTANT * np.maximum(1.0, np.abs(centre))
+    return centre, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+
+
 @dataclass(frozen=True, slots=True)
 class BehaviourSpace:
     """Turns behaviour into descriptors, in units of what random episodes do.
@@ -68,14 +75,12 @@ class BehaviourSpace:
     @classmethod
     def fit(cls, behaviour: NDArray[np.float64]) -> "BehaviourSpace":
         """The space in which random episodes with `behaviour` (n, b) are spread evenly over the cells."""
-        centre, spread = behaviour.mean(axis=0), behaviour.std(axis=0)
-        varies = spread > _CONSTANT * np.maximum(1.0, np.abs(centre))
-        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+        centre, scale = units_of(behaviour)
         standard = np.clip((behaviour - centre) * scale, -_CUT_OFF, _CUT_OFF)
         variances, vectors = np.linalg.eigh(standard.T @ standard)
         # rounding would choose the bin along a direction in which nothing varied
         kept = np.where(variances > _CONSTANT * len(behaviour), vectors, 0.0)[:, ::-1][:, :DESCRIPTOR_SIZE]
-        directions = kept / math.sqrt(max(int(np.count_nonzero(varies)), 1))
+        directions = kept / math.sqrt(max(int(np.count_nonzero(scale)), 1))
         quantiles = np.linspace(0, 1, _BINS + 1)[1:-1]
         edges = np.quantile(standard @ directions[:, :_DIRECTIONS], quantiles, axis=0)
         return cls(centre, scale, directions, edges)

@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, ScalarFo
 from numpy.typing import NDArray
 
 from policyfuzz.report.figures.distributions import Histogram
-from policyfuzz.report.figures.history import Discovery, TimeSplit
+from policyfuzz.report.figures.history import ActivityTimes, Discovery
 from policyfuzz.report.figures.maps import INPUTS, PointMap
 from policyfuzz.report.marks import BAND, MODES, OTHER_MODES, POLICY, mode_mark, picture_text
 
@@ -201,7 +201,7 @@ def draw_histograms(made: Sequence[Histogram]) -> Figure:
     return figure
 
 
-def draw_time_split(split: TimeSplit) -> Figure:
+def draw_time_split(split: ActivityTimes) -> Figure:
     """One bar, cut into the activities."""
     figure, axes = _figure(7.6, 1.25)
     total, left = sum(split.seconds) or 1.0, 0.0

@@ -69,7 +69,7 @@ def _batches(campaign: CampaignReader, numbers: list[int]) -> list[dict[str, int
 
 
 @dataclass(frozen=True, slots=True)
-class TimeSplit:
+class ActivityTimes:
     """Where the time of a campaign went."""
 
     activities: tuple[str, ...]
@@ -86,9 +86,9 @@ _WORDS = {
 }
 
 
-def time_split(progress: Progress) -> TimeSplit:
+def time_split(progress: Progress) -> ActivityTimes:
     """Of a campaign with these totals; what no activity claims is "other"."""
     parts = {_WORDS[name]: max(seconds, 0.0) for name, seconds in progress.time_split.items()}
     parts["other"] = max(progress.seconds - sum(parts.values()), 0.0)
     known = {name: seconds for name, seconds in parts.items() if seconds > 0}
-    return TimeSplit(tuple(known), tuple(known.values()))
+    return ActivityTimes(tuple(known), tuple(known.values()))
