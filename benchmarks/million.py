@@ -1,33 +1,23 @@
 """Time and memory of looking at a campaign with a million findings, reporting on it, and resuming it."""
 
 import dataclasses
-import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import numpy as np
 
+from benchmarks.campaigns import LARGE_TARGET, write_large
 from benchmarks.measurement import Measurement, Track, progress, ratio_table
-from policyfuzz.campaign.launch import launch
 from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
 from policyfuzz.core.errors import UsageError
-from policyfuzz.core.settings import Budget
-from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED, BatchRecord, Finding
-from policyfuzz.store.writer import CampaignWriter
-from policyfuzz.targets.registry import load_target
 
-_TARGET = "ripple:dimensions=4,probability=0.3"
 #: Findings of the campaign that all others are compared with.
 _FEW = 1_000
-#: Findings that are written in one transaction, and of how many one is distinct.
-_AT_ONCE, _PER_DISTINCT = 50_000, 10
 #: A campaign that really runs has one finding for so many of the large campaign.
 _SHARE_OF_RUN = 20
 #: Goals of the verbs that only look.
@@ -87,7 +77,7 @@ def command(findings: int, is_json: bool) -> int:
     with tempfile.TemporaryDirectory() as folder, progress() as track:
         few, many = Path(folder, "few"), Path(folder, "many")
         for campaign, size in track([(few, _FEW), (many, findings)], "writing campaigns"):
-            _write_campaign(campaign, size)
+            write_large(campaign, size)
         lines = _lines_of_verbs(few, many, findings, track)
         lines += _lines_of_resume(Path(folder), few, many, findings)
     if is_json:
@@ -149,55 +139,7 @@ def _lines_of_resume(folder: Path, few: Path, many: Path, findings: int) -> list
 
 
 def _fuzz(folder: Path, *options: object) -> list[str]:
-    return ["fuzz", _TARGET, "-o", str(folder), "--force", "--ui", "none", *map(str, options)]
-
-
-def _write_campaign(folder: Path, size: int) -> None:
-    """A campaign that ran for a moment, with further findings up to `size`, as its writer stores them."""
-    target = load_target(_TARGET)
-    launch(target, Budget(executions=500), folder=folder, force=True)
-    store, rng = CampaignWriter(folder), np.random.default_rng(0)
-    now, first = store.progress(), (store.last_number("findings") or 0) + 1
-    while first <= size:
-        numbers = range(first, min(first + _AT_ONCE, size + 1))
-        inputs = target.inputs.sample(rng, len(numbers))
-        now = replace(
-            now,
-            batch=now.batch + 1,
-            executions=now.executions + 2 * len(numbers),
-            findings=now.findings + len(numbers),
-            distinct_findings=now.distinct_findings + sum(number % _PER_DISTINCT == 0 for number in numbers),
-        )
-        found = [
-            Finding(
-                id=number,
-                status=CONFIRMED,
-                is_distinct=number % _PER_DISTINCT == 0,
-                is_novel=number % _PER_DISTINCT == 0,
-                kind="caught",
-                crash_step=7,
-                episode_return=-0.5,
-                margin=-0.25,
-                outcome=number,
-                repeats=0,
-                root=number,
-                behaviour=json.dumps(rng.normal(size=DESCRIPTOR_SIZE).tolist()),
-                reseeded=None,
-                reseeded_crashes=None,
-                survived_by=None,
-                parent=None,
-                case_seed=number,
-                batch=now.batch,
-                execution=now.executions,
-                seconds=now.seconds,
-                origin=None,
-                input=row,
-            )
-            for number, row in zip(numbers, inputs, strict=True)
-        ]
-        store.commit(BatchRecord(now, findings=found))
-        first = numbers[-1] + 1
-    store.close()
+    return ["fuzz", LARGE_TARGET, "-o", str(folder), "--force", "--ui", "none", *map(str, options)]
 
 
 def _cost_of(arguments: list[str], folder: Path, repeats: int = 1, is_first_line: bool = False) -> _Cost:

@@ -11,28 +11,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import click
-import numpy as np
 
+from benchmarks.campaigns import LARGE_TARGET, write_large
 from benchmarks.measurement import Measurement, Track, progress, ratio_table
-from policyfuzz.campaign.launch import launch
 from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import as_json
 from policyfuzz.core.errors import CampaignError, UsageError
-from policyfuzz.core.settings import Budget
-from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.store.records import CONFIRMED, BatchRecord, Finding, Progress
-from policyfuzz.store.writer import CampaignWriter
-from policyfuzz.targets.registry import load_target
+from policyfuzz.store.records import Progress
 
-_TARGET = "ripple:dimensions=4,probability=0.3"
-#: Findings that are written in one transaction, and of how many one is distinct.
-_AT_ONCE, _PER_DISTINCT = 2000, 10
 #: Goals: seconds of the server's processor for a page, age of live numbers, and loss of a watched campaign.
 _PAGE_SECONDS, _AGE_SECONDS, _LEAST_SPEED = 0.3, 2.0, 0.98
 #: Requests of each page, and seconds that an answer may take on a busy machine.
@@ -125,7 +117,7 @@ def _lines_of_watching(shared: Path, periods: int, track: Track) -> list[Measure
 def _campaign(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A campaign that runs meanwhile, in small batches: readers may meet each of its transactions."""
     options = ["-o", str(folder), "--force", "--ui", "none", "--batch", "64", "--max-time", "2h"]
-    command = [sys.executable, "-m", "policyfuzz", "fuzz", _TARGET, *options]
+    command = [sys.executable, "-m", "policyfuzz", "fuzz", LARGE_TARGET, *options]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             while _progress(folder).executions < _WARM and process.poll() is None:
@@ -217,57 +209,3 @@ class _Watcher:
                 if shown is not None:
                     self.ages.append(_progress(self._campaign).seconds - shown)
                 shown = float(numbers["point"][1])
-
-
-def write_large(folder: Path, size: int) -> Path:
-    """A campaign that ran for a moment, with further findings up to `size`, as its writer stores them."""
-    target = load_target(_TARGET)
-    launch(target, Budget(executions=500), folder=folder, force=True)
-    store, rng = CampaignWriter(folder), np.random.default_rng(0)
-    now, first = store.progress(), (store.last_number("findings") or 0) + 1
-    while first <= size:
-        numbers = range(first, min(first + _AT_ONCE, size + 1))
-        now = replace(
-            now,
-            batch=now.batch + 1,
-            seconds=now.seconds + 1.0,
-            executions=now.executions + 2 * len(numbers),
-            findings=now.findings + len(numbers),
-            distinct_findings=now.distinct_findings + sum(number % _PER_DISTINCT == 0 for number in numbers),
-        )
-        inputs = target.inputs.sample(rng, len(numbers))
-        drawn = rng.random((len(numbers), 3))
-        behaviours = rng.normal(size=(len(numbers), DESCRIPTOR_SIZE))
-        found = [
-            Finding(
-                id=number,
-                status=CONFIRMED,
-                is_distinct=number % _PER_DISTINCT == 0,
-                is_novel=number % _PER_DISTINCT == 0,
-                kind=("caught", "late", "far out")[number % 3],
-                crash_step=int(100 * step),
-                episode_return=-10 * earned,
-                margin=-margin,
-                outcome=number,
-                repeats=number % 7,
-                root=number % 1000,
-                behaviour=json.dumps(behaviour.tolist()),
-                reseeded=None,
-                reseeded_crashes=None,
-                survived_by=None,
-                parent=None,
-                case_seed=number,
-                batch=now.batch,
-                execution=now.executions,
-                seconds=now.seconds,
-                origin=None,
-                input=row,
-            )
-            for number, row, behaviour, (step, earned, margin) in zip(
-                numbers, inputs, behaviours, drawn.tolist(), strict=True
-            )
-        ]
-        store.commit(BatchRecord(now, findings=found))
-        first = numbers[-1] + 1
-    store.close()
-    return folder

@@ -240,6 +240,20 @@ def test_more_episodes_than_there_are_are_refused(campaigns):
         cover_campaigns(campaigns, load_target(TARGET), choose_executor(), CoverageSettings(9999))
 
 
+def test_a_campaign_is_named_once(campaigns):
+    with pytest.raises(UsageError, match="is named twice"):
+        cover_campaigns([*campaigns, campaigns[0]], load_target(TARGET), choose_executor())
+
+
+@pytest.mark.parametrize(
+    "call", [lambda one, out: policyfuzz.coverage([one], out=out), policyfuzz.activations]
+)
+def test_another_ending_than_png_is_refused_before_anything_is_run(call, folders, tmp_path):
+    with pytest.raises(UsageError, match=r"ends in \.png"):
+        call(folders[0], out=tmp_path / "picture.jpg")
+    assert not (tmp_path / "picture.jpg").exists()
+
+
 @pytest.mark.slow
 def test_python_gives_the_record_and_draws(folders, tmp_path: Path):
     found = policyfuzz.coverage(folders, out=tmp_path / "c.png", most=200)

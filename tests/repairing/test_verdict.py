@@ -121,3 +121,12 @@ def test_no_two_purposes_share_a_seed():
     ]
     assert len(set(drawn)) == len(drawn)
     assert min(drawn) > 10**9  # seeds of users' campaigns are smaller
+
+
+def test_what_is_no_verdict_at_all_can_be_removed_without_the_campaign(tmp_path):
+    (tmp_path / "repair.json").write_text("{")
+
+    with pytest.raises(CampaignError) as error:
+        read_verdict(tmp_path / "repair.json")
+
+    assert error.value.hint == "remove it, and run policyfuzz repair again"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.store.monitor_record import (
     Auc,
     Count,
@@ -48,6 +48,14 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
     assert read_monitor_record(path).chosen == METHOD
 
 
+def test_a_link_is_not_followed(tmp_path):
+    path = record_file(tmp_path / "monitor.npz", "fit")
+    path.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(UsageError, match="is a link"):
+        write_monitor_record(path, RECORD)
+    assert not (tmp_path / "elsewhere.json").exists()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -67,7 +75,7 @@ def test_records_of_strangers_are_checked(change, tmp_path):
     write_monitor_record(tmp_path / "a.json", RECORD)
     values = json.loads((tmp_path / "a.json").read_text()) | change
     (tmp_path / "a.json").write_text(json.dumps(values))
-    with pytest.raises(CampaignError, match="holds no record"):
+    with pytest.raises(CampaignError, match="run policyfuzz monitor again"):
         read_monitor_record(tmp_path / "a.json")
 
 
@@ -97,5 +105,5 @@ def test_curves_of_strangers_are_bounded(curve, tmp_path):
 )
 def test_methods_of_strangers_are_checked(change, tmp_path):
     write_monitor_record(tmp_path / "a.json", replace(RECORD, methods=(METHOD, replace(METHOD, **change))))
-    with pytest.raises(CampaignError, match="holds no record"):
+    with pytest.raises(CampaignError, match="run policyfuzz monitor again"):
         read_monitor_record(tmp_path / "a.json")

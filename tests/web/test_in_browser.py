@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.web import write_large
+from benchmarks.campaigns import write_large
 from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.core.branches import Segment
 from policyfuzz.store.records import BatchRecord, Progress

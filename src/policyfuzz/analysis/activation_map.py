@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.analysis.episode_classes import Points, Tell, collect_points
+from policyfuzz.analysis.episode_classes import Points, collect_points
 from policyfuzz.analysis.projection import check_method, project
 from policyfuzz.analysis.separation import Scores, chance, distances_of, judge, purity
 from policyfuzz.core.errors import CampaignError, UsageError
@@ -26,8 +26,9 @@ from policyfuzz.store.activations_file import (
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import CONFIRMED, Finding
 from policyfuzz.store.triage_file import Triage, triage_of
+from policyfuzz.triage.campaign_triage import Tell
 from policyfuzz.triage.modes import choose
-from policyfuzz.triage.replay import check_safe_to_run, has_other_code
+from policyfuzz.triage.replay import check_safe_to_run, check_same_code
 
 #: Which classes are told apart. The last is a control: noise on a random start changes hardly anything.
 PAIRS = ((CRASH, NORMAL), (CRASH, MUTATED), (CRASH, NEAR_MISS), (MUTATED, NORMAL))
@@ -68,11 +69,7 @@ def map_activations(
     """
     settings = settings or MapSettings()
     check_method(settings.method)
-    if has_other_code(campaign, target):
-        raise CampaignError(
-            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
-            hint="start a new campaign",
-        )
+    check_same_code(campaign, target)
     check_safe_to_run(campaign)
     findings = list(campaign.records(Finding, "findings", "status = ?", (CONFIRMED,)))
     if not findings:

@@ -19,7 +19,8 @@ from policyfuzz.search.distinct import ALIKE_BEHAVIOUR
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.coverage_file import RANDOM, CampaignCoverage, Coverage, CoverageCurve, Ellipse
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.triage.replay import has_other_code
+from policyfuzz.triage.campaign_triage import Tell
+from policyfuzz.triage.replay import check_same_code
 
 #: Random episodes that fix the units, and the fewest with which that makes sense.
 _UNIT_EPISODES, _FEWEST_EPISODES = 1000, 20
@@ -29,9 +30,6 @@ _POINTS = 20
 _REACH, _DISC = 2.0, 400
 #: States and crashes of a campaign that a picture shows, and digits that it needs of them.
 _SHOWN_STATES, _SHOWN_CRASHES, _DIGITS = 1500, 300, 4
-
-#: Hears what is being done, how many episodes of it are done, and of how many.
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +76,7 @@ def cover_campaigns(
     Random sampling is run beside them: it fixes all units, and its behaviours are part of the reference.
     """
     settings = settings or CoverageSettings()
+    _check_named_once(campaigns)
     until = _common_episodes(campaigns, settings)
     for campaign in campaigns:
         _check_same_target(campaign, target)
@@ -182,6 +181,12 @@ def labels_of(campaigns: Sequence[CampaignReader]) -> list[Label]:
     ]
 
 
+def _check_named_once(campaigns: Sequence[CampaignReader]) -> None:
+    places = [campaign.folder.resolve() for campaign in campaigns]
+    if twice := [place for place in places if places.count(place) > 1]:
+        raise UsageError(f"the campaign in {twice[0]} is named twice", "name each campaign once")
+
+
 def _common_episodes(campaigns: Sequence[CampaignReader], settings: CoverageSettings) -> int:
     if not campaigns:
         raise UsageError("no campaign was given", "name the folders of one or more")
@@ -210,11 +215,7 @@ def _check_same_target(campaign: CampaignReader, target: Target) -> None:
             f" {config.policy or 'of the target'}, another one than {target.name} with {target.policy_name}",
             "compare campaigns on one target and policy",
         )
-    if has_other_code(campaign, target):
-        raise UsageError(
-            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
-            "start a new campaign",
-        )
+    check_same_code(campaign, target)
 
 
 def _random_sampling(

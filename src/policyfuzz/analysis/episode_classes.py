@@ -20,6 +20,7 @@ from policyfuzz.search.behaviour import bounded
 from policyfuzz.search.strategies import make_fuzzer
 from policyfuzz.store.activations_file import CLASSES, CRASH, MUTATED, NEAR_MISS, NORMAL
 from policyfuzz.store.records import Finding
+from policyfuzz.triage.campaign_triage import Tell
 
 #: Random cases for each normal one that is wanted, at most, and tries for each mutant that does not crash.
 _MOST_DRAWS, _TRIES = 20, 5
@@ -27,9 +28,6 @@ _MOST_DRAWS, _TRIES = 20, 5
 _NUMBERS_AT_ONCE = 1 << 25
 #: Streams of random numbers.
 _MUTANTS, _NEAR_MISSES = 8_001, 8_002
-
-#: Hears what is being done, how many episodes of it are done, and of how many.
-Tell = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

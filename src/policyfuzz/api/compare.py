@@ -37,7 +37,7 @@ from policyfuzz.triage.compare import (
     pool_of,
     run_pairs,
 )
-from policyfuzz.triage.replay import has_other_code, target_of
+from policyfuzz.triage.replay import check_same_code, target_of
 
 #: Distinct findings of a campaign that are run by default, the worst ones.
 MOST_FINDINGS = 2000
@@ -132,11 +132,9 @@ def side_of(campaign: CampaignReader, trust: bool, target: str | None, choice: E
     Code that the caller names himself as `target` may have changed.
     """
     loaded = target_of(campaign, None, trust, target, choice)
-    if target is None and has_other_code(campaign, loaded):
-        raise CampaignError(
-            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
-            hint="start a new campaign, or name the target with --target to compare on what it is now",
-        )
+    if target is None:
+        hint = "start a new campaign, or name the target with --target to compare on what it is now"
+        check_same_code(campaign, loaded, hint)
     if changes := campaign.other_inputs(loaded.inputs):
         raise CampaignError(
             f"{campaign.folder} cannot be compared: {'; '.join(changes)}", "start a new campaign"

@@ -11,14 +11,14 @@ from policyfuzz.api.results import Result
 from policyfuzz.api.shown import Shown
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Target
-from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
 from policyfuzz.monitors.monitor import Monitor
 from policyfuzz.report.monitor_figure import monitor_figure
 from policyfuzz.report.monitor_text import monitor_lines
+from policyfuzz.report.png_files import write_png
 from policyfuzz.store.monitor_record import MonitorRecord, record_file, write_monitor_record
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.triage.replay import check_safe_to_run, has_other_code, target_of
+from policyfuzz.triage.replay import check_safe_to_run, check_same_code, target_of
 
 #: What a campaign may be given as.
 Campaign = Result | str | os.PathLike[str]
@@ -120,11 +120,7 @@ def subject_of(
                 "give campaigns of the same target and policy",
             )
         check_safe_to_run(one)
-        if has_other_code(one, target):
-            raise UsageError(
-                f"the files that the target of {one.folder} is written in have changed since the campaign",
-                "start a new campaign",
-            )
+        check_same_code(one, target)
     return target, campaigns
 
 
@@ -138,11 +134,7 @@ def save_fitted(monitor: Monitor, record: MonitorRecord, path: Path) -> Path:
 
 def draw_monitor(record: MonitorRecord, path: Path) -> None:
     """Draw `record` into the PNG file `path`."""
-    if path.suffix.lower() != ".png":
-        raise UsageError(f"cannot draw into {path.name!r}", "name a file that ends in .png")
-    make_folder_of(path)
-    with whole_file(path) as unfinished:
-        monitor_figure(record).savefig(unfinished, dpi=_DOTS_PER_INCH, format="png")
+    write_png(lambda: monitor_figure(record), path, _DOTS_PER_INCH)
 
 
 def _listed(results: Any) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from policyfuzz.api.results import Result
 from policyfuzz.core import extras
-from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.core.settings import Duration, seconds_of
 from policyfuzz.core.target import Target
 from policyfuzz.core.whole_file import writing
@@ -27,7 +27,7 @@ from policyfuzz.store.records import CONFIRMED
 from policyfuzz.store.results_beside import path_beside
 from policyfuzz.store.triage_file import triage_of
 from policyfuzz.targets.registry import load_target
-from policyfuzz.triage.replay import has_other_code, target_of
+from policyfuzz.triage.replay import check_same_code, target_of
 
 #: Random cases of the verdict, and episodes of its campaigns, for each sample that a search begins with.
 _PER_SAMPLE = 20
@@ -121,11 +121,9 @@ def run_repair(
 ) -> RepairResult:
     """As `repair`, for the command line too."""
     loaded = target_of(campaign, None, trust, target)  # in this process, where its weights are changed
-    if target is None and has_other_code(campaign, loaded):
-        raise CampaignError(
-            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
-            hint="start a new campaign, or name the target to repair the policy in what it is now",
-        )
+    if target is None:
+        hint = "start a new campaign, or name the target with --target to repair the policy in what it is now"
+        check_same_code(campaign, loaded, hint)
     usual = _PER_SAMPLE * loaded.samples
     settings = RepairSettings(rounds=rounds, budget=15 * usual if budget is None else budget, seed=seed)
     wanted = VerdictSettings(

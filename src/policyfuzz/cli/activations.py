@@ -59,41 +59,29 @@ def command(
     inputs; all are looked at the same number of steps after their start. Policies without activations are
     judged by what they observe.
     """
-    from policyfuzz.analysis.activation_map import MapSettings, map_activations
+    from policyfuzz.analysis.activation_map import MapSettings
+    from policyfuzz.api.activations import run_activations
     from policyfuzz.cli.console import print_json
-    from policyfuzz.cli.pictures import png_path
     from policyfuzz.cli.steps import showing_steps
-    from policyfuzz.store.activations_file import FILE_NAME, write_activations
     from policyfuzz.store.plain_records import to_plain
     from policyfuzz.store.reader import CampaignReader
-    from policyfuzz.store.results_beside import path_beside
-    from policyfuzz.triage.replay import target_of
 
     settings = MapSettings(method, episodes, window, seed)
-    picture, campaign = png_path(out), CampaignReader(folder)
-    path_beside(folder, FILE_NAME)  # refuses a link before anything is run
     with showing_steps() as steps, user_prints_to_stderr():
-        steps.say(f"loading {campaign.config.target}")
-        target = target_of(campaign, None, trust, None)
-        steps.say("running episodes")
-        found = map_activations(
-            campaign,
-            target,
+        found = run_activations(
+            CampaignReader(folder),
             settings,
-            lambda what, done, count: steps.count(f"running {what} episodes, {done:,} of {count:,}"),
+            trust=trust,
+            picture=out,
+            say=steps.say,
+            tell=lambda what, done, count: steps.count(f"running {what} episodes, {done:,} of {count:,}"),
         )
-        if picture is not None:
-            from policyfuzz.report.activations_figure import draw_activations
-
-            steps.say("drawing")
-            draw_activations(found, picture)
-        write_activations(folder, found)
     if is_json:
         print_json(to_plain(found))
     else:
         _print(found)
-        if picture is not None:
-            echo(f"picture: {picture}")
+        if out is not None:
+            echo(f"picture: {out}")
     return 0
 
 

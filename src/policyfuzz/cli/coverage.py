@@ -61,45 +61,30 @@ def command(
     All are cut at the same number of episodes, and measured in units of random sampling, which is run beside
     them. Give campaigns on one target and policy; those that differ in their seed alone are one group.
     """
-    from policyfuzz.analysis.coverage import CoverageSettings, cover_campaigns
+    from policyfuzz.analysis.coverage import CoverageSettings
+    from policyfuzz.api.coverage import run_coverage
     from policyfuzz.cli.console import print_json
-    from policyfuzz.cli.pictures import png_path
     from policyfuzz.cli.steps import showing_steps
-    from policyfuzz.store.coverage_file import FILE_NAME, write_coverage
     from policyfuzz.store.plain_records import to_plain
     from policyfuzz.store.reader import CampaignReader
-    from policyfuzz.store.results_beside import path_beside
-    from policyfuzz.triage.replay import target_of
 
     settings = CoverageSettings(episodes, every_episode, most, seed)
-    picture = png_path(out)
-    campaigns = [CampaignReader(folder) for folder in dict.fromkeys(folders)]
-    for campaign in campaigns:
-        path_beside(campaign.folder, FILE_NAME)  # refuses a link before anything is run
     with showing_steps() as steps, user_prints_to_stderr():
-        steps.say(f"loading {campaigns[0].config.target}")
-        target = target_of(campaigns[0], None, trust, None, executor)
-        steps.say("running episodes")
-        found = cover_campaigns(
-            campaigns,
-            target,
-            executor,
+        found = run_coverage(
+            [CampaignReader(folder) for folder in folders],
             settings,
-            lambda what, done, count: steps.count(f"running {what}, {done:,} of {count:,}"),
+            executor,
+            trust=trust,
+            picture=out,
+            say=steps.say,
+            tell=lambda what, done, count: steps.count(f"running {what}, {done:,} of {count:,}"),
         )
-        if picture is not None:
-            from policyfuzz.report.coverage_figure import draw_coverage
-
-            steps.say("drawing")
-            draw_coverage(found, picture)
-        for campaign in campaigns:
-            write_coverage(campaign.folder, found)
     if is_json:
         print_json(to_plain(found))
     else:
         _print(found)
-        if picture is not None:
-            echo(f"picture: {picture}")
+        if out is not None:
+            echo(f"picture: {out}")
     return 0
 
 

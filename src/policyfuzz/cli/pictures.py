@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from policyfuzz.core.errors import UsageError
+from policyfuzz.report.png_files import check_png
 
 
 def png_path(path: Path | None) -> Path | None:
     """`path` of a PNG file; raises if it has another ending."""
-    if path is not None and path.suffix.lower() != ".png":
-        raise UsageError(f"cannot draw into {path.name!r}", "name a file that ends in .png")
+    check_png(path)
     return path

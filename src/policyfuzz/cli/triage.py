@@ -92,12 +92,13 @@ def command(
     from policyfuzz.report.mode_summaries import mode_summaries
     from policyfuzz.report.ranking import ranked
     from policyfuzz.store.reader import CampaignReader
-    from policyfuzz.store.triage_file import writable_path
+    from policyfuzz.store.results_beside import path_beside
+    from policyfuzz.store.triage_file import FILE_NAME
     from policyfuzz.triage.campaign_triage import TriageSettings
     from policyfuzz.triage.replay import target_of
 
     campaign = CampaignReader(folder)
-    writable_path(folder)
+    path_beside(folder, FILE_NAME)  # refuses a link before anything is run
     settings = TriageSettings(per_mode, max_execs, max_time)
     with user_prints_to_stderr():
         target = target_of(campaign, None, trust, None, executor)

@@ -74,12 +74,12 @@ class Journal:
         return path
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """The JSON object in the file at `path`."""
+def read_report(path: Path, hint: str = _HINT) -> dict[str, Any]:
+    """The JSON object in the file at `path`; `hint` says what to do if there is none."""
     try:
         values = json.loads(read_regular(path, _MOST_TEXT_BYTES, CampaignError))
     except (ValueError, RecursionError) as error:
-        raise CampaignError(f"{path} cannot be read: {error}", _HINT) from error
+        raise CampaignError(f"{path} cannot be read: {error}", hint) from error
     if not isinstance(values, dict):
-        raise CampaignError(f"{path} holds no report of a repair", _HINT)
+        raise CampaignError(f"{path} holds no report of a repair", hint)
     return values

@@ -15,6 +15,7 @@ from policyfuzz.store.plain_records import from_plain
 
 #: In the folder of a campaign: the verdict on the last repair of its policy.
 FILE_NAME = "repair.json"
+_HINT = "remove it, and run policyfuzz repair again"
 
 
 def write_verdict(path: Path, verdict: Verdict) -> None:
@@ -26,7 +27,7 @@ def write_verdict(path: Path, verdict: Verdict) -> None:
 
 def read_verdict(path: Path) -> Verdict:
     """The verdict in the file at `path`."""
-    values = read_report(path)
+    values = read_report(path, _HINT)
     claims = [values.pop("holds", None), values.pop("held", None)]
     try:
         _check_counts(values)
@@ -35,9 +36,7 @@ def read_verdict(path: Path) -> Verdict:
             raise ValueError("it says something else than its numbers do")
         verdict.lines()  # fails where numbers do not fit together
     except (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError) as error:
-        raise CampaignError(
-            f"{path} holds no verdict of a repair: {error!r:.120}", "remove it, and run the repair again"
-        ) from error
+        raise CampaignError(f"{path} holds no verdict of a repair: {error!r:.120}", _HINT) from error
     return verdict
 
 

@@ -3,21 +3,19 @@
 from pathlib import Path
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from policyfuzz.core.visible import visible_line
-from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.report import marks
-from policyfuzz.report.marks import SERIES, Mark
+from policyfuzz.report.marks import SERIES, Mark, picture_text
+from policyfuzz.report.png_files import write_png
 from policyfuzz.store.activations_file import CLASSES, CRASH, MUTATED, NEAR_MISS, NORMAL, ActivationMap
 
 #: Inches, and dots per inch.
 _WIDTH, _HEIGHT, _DOTS_PER_INCH = 10.0, 5.6, 110
-#: Modes that are drawn apart, the worst first, and characters of what is said of them.
-_MOST_MODES, _WORDS = len(SERIES), 62
+#: Modes that are drawn apart, the worst first, and characters of what is said of them and of the target.
+_MOST_MODES, _WORDS, _NAME_WIDTH = len(SERIES), 62, 60
 _MARKS = {
     NORMAL: marks.NORMAL,
     MUTATED: marks.MUTATED,
@@ -30,13 +28,9 @@ _NAMES = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal direction"}
 _PLURALS = {NORMAL: "normal", MUTATED: "randomly mutated", NEAR_MISS: "near misses", CRASH: "crashes"}
 
 
-@rc_context({"text.usetex": False})
 def draw_activations(found: ActivationMap, path: Path) -> None:
     """Draw `found` into the PNG file `path`."""
-    make_folder_of(path)
-    figure = activations_figure(found)
-    with whole_file(path) as unfinished:
-        figure.savefig(unfinished, dpi=_DOTS_PER_INCH, format="png")
+    write_png(lambda: activations_figure(found), path, _DOTS_PER_INCH)
 
 
 def activations_figure(found: ActivationMap) -> Figure:
@@ -74,10 +68,9 @@ def _draw_modes(axes: Axes, found: ActivationMap) -> None:
     _scatter(axes, found, ~is_crash, Mark(marks.BAND, "."), "no crash")
     known = np.unique(modes[modes > 0]).tolist()
     for place, mode in enumerate(known[:_MOST_MODES]):
-        words = visible_line(found.mode_words.get(str(mode), "")).replace("$", r"\$")
+        words = found.mode_words.get(str(mode), "")
         said = f"{mode}: {words}" if words else f"mode {mode}"
-        said = said if len(said) <= _WORDS else f"{said[: _WORDS - 3]}..."
-        _scatter(axes, found, modes == mode, SERIES[place], said)
+        _scatter(axes, found, modes == mode, SERIES[place], picture_text(said, _WORDS))
     rest = is_crash & ~np.isin(modes, known[:_MOST_MODES])
     if rest.any():
         _scatter(axes, found, rest, Mark("black", "+"), "other crashes")
@@ -104,7 +97,7 @@ def _scatter(
 
 
 def _title(found: ActivationMap) -> str:
-    target = visible_line(found.target)[:60].replace("$", r"\$")
+    target = picture_text(found.target, _NAME_WIDTH)
     when = f"mean of {found.window} decisions before the crash, or at the same steps"
     lines = [f"{target}: {found.of} of the policy, {when}"]
     numbers = [one for one in found.separations if one.of == found.of and one.positive == CRASH]

@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse as EllipsePatch
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
-from policyfuzz.core.visible import visible_line
-from policyfuzz.core.whole_file import make_folder_of, whole_file
-from policyfuzz.report.marks import CRASHED, DRAWN, SERIES, Mark
+from policyfuzz.report.marks import CRASHED, DRAWN, SERIES, Mark, picture_text
+from policyfuzz.report.png_files import write_png
 from policyfuzz.store.coverage_file import RANDOM, CampaignCoverage, Coverage
 
 #: Inches of the picture's width, of a panel of states and of one of curves; dots per inch.
@@ -20,17 +18,13 @@ _WIDTH, _PANEL_HEIGHT, _CURVE_HEIGHT, _DOTS_PER_INCH = 10.0, 3.1, 2.7, 110
 _COLUMNS = 3
 #: Share of all states that panels leave out on each side, and the room around the others.
 _OUTSIDE, _ROOM = 0.002, 0.06
-#: Characters of a name.
-_NAME_WIDTH = 40
+#: Characters of a name, and of what is said of an axis.
+_NAME_WIDTH, _AXIS_WIDTH = 40, 75
 
 
-@rc_context({"text.usetex": False})
 def draw_coverage(coverage: Coverage, path: Path) -> None:
     """Draw `coverage` into the PNG file `path`."""
-    make_folder_of(path)
-    figure = coverage_figure(coverage)
-    with whole_file(path) as unfinished:
-        figure.savefig(unfinished, dpi=_DOTS_PER_INCH, format="png")
+    write_png(lambda: coverage_figure(coverage), path, _DOTS_PER_INCH)
 
 
 def coverage_figure(coverage: Coverage) -> Figure:
@@ -116,7 +110,7 @@ def _draw_curves(
             color=mark.colour,
             linestyle=mark.line,
             linewidth=1.8,
-            label=_short(name),
+            label=picture_text(name, _NAME_WIDTH),
         )
     axes.set_xlabel("episodes", fontsize="small")
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -152,24 +146,22 @@ def _limits(coverage: Coverage) -> list[tuple[float, float]]:
 def _title(coverage: Coverage) -> str:
     what = "all" if coverage.is_every_episode else "what campaign files know"
     lines = [
-        f"{_short(coverage.target)}: {what} of the first {coverage.episodes:,} episodes",
+        f"{picture_text(coverage.target, _NAME_WIDTH)}: {what} of the first {coverage.episodes:,} episodes",
         "dots: states; ellipses: two standard deviations of a mixture; crosses: crashes",
     ]
-    words = [f"direction {place}: {_short(one, 75)}" for place, one in enumerate(coverage.axes, 1) if one]
+    words = [
+        f"direction {place}: {picture_text(one, _AXIS_WIDTH)}"
+        for place, one in enumerate(coverage.axes, 1)
+        if one
+    ]
     return "\n".join([*lines, *filter(None, ["; ".join(words)])])
 
 
 def _panel_title(name: str, some: Sequence[CampaignCoverage]) -> str:
     which = f", first of {len(some)}" if len(some) > 1 else ""
-    return f"{_short(name)}{which}"
+    return f"{picture_text(name, _NAME_WIDTH)}{which}"
 
 
 def _axis(coverage: Coverage, place: int) -> str:
     share = f" ({coverage.explained[place]:.0%} of variance)" if len(coverage.explained) > place else ""
     return f"direction {place + 1} of states{share}, no unit"
-
-
-def _short(text: str, width: int = _NAME_WIDTH) -> str:
-    """`text` as a picture can show it, in at most `width` characters: $ would begin a formula."""
-    line = visible_line(text)
-    return (line if len(line) <= width else f"{line[: width - 3]}...").replace("$", r"\$")

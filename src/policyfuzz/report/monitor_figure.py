@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -23,8 +22,6 @@ _WIDTH, _HEIGHT = 11.0, 7.2
 _INPUTS = ("activations", "observations")
 
 
-# matplotlib reads a matplotlibrc in the current folder, which may be a stranger's, and TeX is a program
-@rc_context({"text.usetex": False})
 def monitor_figure(record: MonitorRecord) -> Figure:
     """ROC curves against near-misses by input, the same at low rates of false alarms, and lead times."""
     figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
@@ -121,7 +118,7 @@ def _draw_leads(axes: Axes, record: MonitorRecord) -> None:
     chosen = record.chosen
     sets = (
         ("crashes of random sampling", chosen.random.leads, POLICY, "-"),
-        ("findings of held-out lines", chosen.findings.leads, WITNESS, "--"),
+        ("findings of held-out lineages", chosen.findings.leads, WITNESS, "--"),
     )
     for name, leads, colour, style in sets:
         if leads:

@@ -1,14 +1,10 @@
 """What fitting or testing a monitor has shown: a JSON file beside the monitor, for pages and pictures."""
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from policyfuzz.core.errors import CampaignError
-from policyfuzz.core.files import read_regular
-from policyfuzz.core.whole_file import whole_file
-from policyfuzz.store.plain_records import from_plain, to_plain
+from policyfuzz.store.results_beside import read_record, write_beside
 
 #: Points of a curve, and single lead times, at most.
 MOST_POINTS, MOST_LEADS = 200, 1000
@@ -16,8 +12,6 @@ MOST_POINTS, MOST_LEADS = 200, 1000
 _MOST_STEPS, _MOST_NAME, _MOST_TEXT, _MOST_ENTRIES = 1_000_000, 200, 10_000, 1000
 #: Methods on inputs, leads and curves of each, at most.
 _MOST_METHODS = 100
-#: A record is far smaller.
-_MOST_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +126,16 @@ def record_file(monitor: Path, what: str) -> Path:
 
 def write_monitor_record(path: Path, record: MonitorRecord) -> None:
     """Write `record` into the file `path`."""
-    with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(to_plain(record), indent=1, allow_nan=False), encoding="utf-8")
+    write_beside(path.parent, path.name, record)
 
 
 def read_monitor_record(path: Path) -> MonitorRecord:
     """The record in the file `path`, which may be a stranger's."""
-    try:
-        record = from_plain(MonitorRecord, json.loads(read_regular(path, _MOST_BYTES, CampaignError)))
-        _check(record)
-    except (ValueError, RecursionError, StopIteration) as error:
-        raise CampaignError(
-            f"{path} holds no record of a monitor: {error!r:.100}", "run policyfuzz monitor again"
-        ) from error
-    return record
+    return read_record(path, MonitorRecord, "monitor", check=_check)
 
 
 def _check(record: MonitorRecord) -> None:
-    """Raise ValueError, or StopIteration without a stored method, if no study can have written `record`."""
+    """Raise ValueError if no study can have written `record`."""
     names = record.what, record.target, record.chosen_method, record.chosen_input
     texts = record.policy, record.why_no_auc, record.why_no_activations, *record.campaigns, *record.notes
     if max(map(len, names)) > _MOST_NAME or max(map(len, texts)) > _MOST_TEXT:
@@ -158,6 +144,8 @@ def _check(record: MonitorRecord) -> None:
         raise ValueError("it has too many entries")
     if not 0 <= record.lead <= _MOST_STEPS or not 0 <= record.wanted_rate <= 1:
         raise ValueError(f"its lead is {record.lead}, and its rate {record.wanted_rate}")
+    if (record.chosen_method, record.chosen_input) not in {(one.method, one.input) for one in record.methods}:
+        raise ValueError("the method that was chosen is missing")
     for one in record.methods:
         if max(len(one.method), len(one.input)) > _MOST_NAME or len(one.curves) > _MOST_METHODS:
             raise ValueError("a method has too long a name, or too many curves")
@@ -168,7 +156,6 @@ def _check(record: MonitorRecord) -> None:
             _check_count(count)
         for warned in (one.random, one.findings):
             _check_warnings(warned)
-    record.chosen  # noqa: B018 - raises if there is none
 
 
 def _check_curve(curve: Curve) -> None:

@@ -4,6 +4,7 @@ They hold all that a page or a picture needs, so that nothing has to be run to s
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,18 +19,31 @@ Record = TypeVar("Record")
 _MOST_BYTES = 50_000_000
 
 
-def read_beside(folder: Path, name: str, kind: type[Record]) -> Record | None:
+def read_beside(folder: Path, name: str, kind: type[Record], most_bytes: int = _MOST_BYTES) -> Record | None:
     """The record of this `kind` in the file `name` of `folder`; None without a file."""
     path = folder / name
-    if not path.is_file():
-        return None
+    return read_record(path, kind, path.stem, most_bytes) if path.is_file() else None
+
+
+def read_record(
+    path: Path,
+    kind: type[Record],
+    verb: str,
+    most_bytes: int = _MOST_BYTES,
+    check: Callable[[Record], None] = lambda _: None,
+) -> Record:
+    """The record of this `kind` in the file at `path`, which may be a stranger's; `verb` writes such files.
+
+    `check` raises ValueError if the values do not fit together.
+    """
     try:
-        return from_plain(kind, json.loads(read_regular(path, _MOST_BYTES, CampaignError)))
+        found = from_plain(kind, json.loads(read_regular(path, most_bytes, CampaignError)))
+        check(found)
     except (ValueError, RecursionError) as error:
         raise CampaignError(
-            f"cannot read {path}: {error!r:.100}",
-            hint=f"remove it, and run policyfuzz {path.stem} again",
+            f"cannot read {path}: {error!r:.100}", hint=f"remove it, and run policyfuzz {verb} again"
         ) from error
+    return found
 
 
 def path_beside(folder: Path, name: str) -> Path:
@@ -43,4 +57,4 @@ def path_beside(folder: Path, name: str) -> Path:
 def write_beside(folder: Path, name: str, record: object) -> None:
     """Write `record` into the file `name` of `folder`."""
     with whole_file(path_beside(folder, name)) as unfinished:
-        unfinished.write_text(json.dumps(to_plain(record), indent=1), encoding="utf-8")
+        unfinished.write_text(json.dumps(to_plain(record), indent=1, allow_nan=False), encoding="utf-8")

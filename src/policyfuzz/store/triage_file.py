@@ -1,16 +1,12 @@
 """What was learnt about findings after their campaign: a JSON file beside it, which locks nothing."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from policyfuzz.core.errors import CampaignError, UsageError
-from policyfuzz.core.files import read_regular
-from policyfuzz.core.whole_file import whole_file
-from policyfuzz.store.plain_records import from_plain, to_plain
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import Finding
+from policyfuzz.store.results_beside import read_beside, write_beside
 from policyfuzz.store.triage_records import Avoidance, Boundary, Mode, Modes
 
 FILE_NAME = "triage.json"
@@ -64,6 +60,10 @@ class Triage:
     findings: dict[str, FindingTriage] = field(default_factory=dict)  #: by number of the finding, as text
     modes: Modes | None = None
 
+    def __post_init__(self) -> None:
+        if not all(number.isdecimal() and len(number) < 20 for number in self.findings):
+            raise ValueError("a finding has no number")
+
     def of(self, number: int) -> FindingTriage:
         """What is known of the finding of this `number`."""
         return self.findings.get(str(number), FindingTriage())
@@ -79,31 +79,13 @@ def read_triage(folder: Path, instance: str) -> Triage:
 
     Nothing without a file, or if it is of a campaign that was there before.
     """
-    path = folder / FILE_NAME
-    if not path.is_file():
-        return Triage(instance)
-    try:
-        found = from_plain(Triage, json.loads(read_regular(path, _MOST_BYTES, CampaignError)))
-        if not all(number.isdecimal() and len(number) < 20 for number in found.findings):
-            raise ValueError("a finding has no number")
-    except (ValueError, RecursionError) as error:
-        raise CampaignError(
-            f"cannot read {path}: {error!r:.100}", hint="remove it, and run policyfuzz triage again"
-        ) from error
-    return found if found.instance == instance else Triage(instance)
+    found = read_beside(folder, FILE_NAME, Triage, _MOST_BYTES)
+    return found if found is not None and found.instance == instance else Triage(instance)
 
 
 def triage_of(campaign: CampaignReader) -> Triage:
     """What is known of the findings of `campaign`."""
     return read_triage(campaign.folder, campaign.about.get("instance", ""))
-
-
-def writable_path(folder: Path) -> Path:
-    """Where the file lies, or will; refuses a link, which may lead anywhere."""
-    path = folder / FILE_NAME
-    if path.is_symlink():
-        raise UsageError(f"{path} is a link", "remove it; it should be a file")
-    return path
 
 
 def add_to_triage(
@@ -113,7 +95,6 @@ def add_to_triage(
     modes: Modes | None = None,
 ) -> Triage:
     """Write what was learnt, and return all that is known now: another command may write meanwhile, too."""
-    path = writable_path(folder)
     known = read_triage(folder, instance)
     merged = dict(known.findings)
     for number, one in (findings or {}).items():
@@ -121,6 +102,5 @@ def add_to_triage(
     triage = Triage(
         instance, dict(sorted(merged.items(), key=lambda item: int(item[0]))), modes or known.modes
     )
-    with whole_file(path) as unfinished:
-        unfinished.write_text(json.dumps(to_plain(triage), indent=1), encoding="utf-8")
+    write_beside(folder, FILE_NAME, triage)
     return triage

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from policyfuzz.core.branches import Branches
-from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.executions import Executions
 from policyfuzz.core.target import MakeBranchRunner, RunBranches, Target
 from policyfuzz.store.reader import CampaignReader
@@ -20,7 +19,7 @@ from policyfuzz.triage.avoidance import find_witnesses
 from policyfuzz.triage.boundary import find_boundary
 from policyfuzz.triage.modes import ModeSettings, behaviours_of, find_modes
 from policyfuzz.triage.point_of_no_return import recorded_actions
-from policyfuzz.triage.replay import has_other_code, is_safe_to_run
+from policyfuzz.triage.replay import check_same_code, is_safe_to_run
 from policyfuzz.triage.witness import Crash, WitnessSettings
 
 #: Findings that are run one after another to see how long episodes take, while that takes no longer.
@@ -112,11 +111,7 @@ def triage_campaign(
     What is found out is stored at once. What is stored already is not run again; modes are looked for again
     if there are new findings.
     """
-    if has_other_code(campaign, target):
-        raise CampaignError(
-            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
-            hint="start a new campaign",
-        )
+    check_same_code(campaign, target)
     instance = campaign.about.get("instance", "")
     meter = Meter(settings)
     run = meter.of(make_runner(target))

@@ -102,6 +102,15 @@ def has_other_code(campaign: CampaignReader, target: Target) -> bool:
     return campaign.config.code_sha256 != target.code_sha256
 
 
+def check_same_code(campaign: CampaignReader, target: Target, hint: str = "start a new campaign") -> None:
+    """Refuse if the user's own files of `target` have changed since the campaign."""
+    if has_other_code(campaign, target):
+        raise CampaignError(
+            f"the files that the target of {campaign.folder} is written in have changed since the campaign",
+            hint,
+        )
+
+
 def target_of(
     campaign: CampaignReader,
     policy: str | None,
