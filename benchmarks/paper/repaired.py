@@ -1,6 +1,5 @@
 """The repair of ACAS Xu (RQ4): fine-tuned on what a campaign found, then fuzzed again as in the paper."""
 
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,9 @@ from typing import Any
 from benchmarks.paper import campaigns
 from benchmarks.paper.results import Identity
 from benchmarks.paper.scenarios import Scenario
+from policyfuzz.api.repair import repair as repair_policy
 from policyfuzz.core.target import Target
+from policyfuzz.repairing.files import policy_file
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import load_target
 
@@ -20,34 +21,34 @@ REPAIRED = "acasxu"
 LEARNT_FROM, FUZZED_BY = "default", "mdpfuzz-published"
 #: Random cases that judge a repair, and episodes of each campaign that does, at most.
 _MOST_CASES, _MOST_EPISODES = 20_000, 20_000
-#: Modules that are there if policies can be repaired.
-_CALL, _FILES = "policyfuzz.api.repair", "policyfuzz.repairing.files"
+#: Episodes of all rounds of a repair, at least.
+_FEWEST_EPISODES = 300
 
 
 def can_repair() -> bool:
-    """True if this version of PolicyFuzz can repair policies."""
-    return find_spec(_CALL) is not None
+    """True if the extra is installed that a repair needs."""
+    return find_spec("torch") is not None
 
 
 def repair(
     scenario: Scenario, target: Target, out: Path, identity: Identity
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Repair the policy, and count crashes of the paper's method before and after."""
-    file = import_module(_FILES).policy_file(target)
+    file = policy_file(target)
     folder = scenario.folder(out) / "repair"
     campaigns.is_begun(folder, identity)  # a repair goes on by itself, but not with what was begun otherwise
     new = folder / f"policy{file.suffix}"
     episodes = min(scenario.size.episodes, _MOST_EPISODES)
-    result = import_module(_CALL).repair(
+    result = repair_policy(
         campaigns.folder_of(scenario, out, LEARNT_FROM, 0),
         new,
-        budget=scenario.size.episodes,
+        budget=max(scenario.size.episodes, _FEWEST_EPISODES),
         pool=min(2 * scenario.size.episodes, _MOST_CASES),
         episodes=episodes,
         seeds=1,
     )
     found: dict[str, Any] = {"before": _crashes(campaigns.folder_of(scenario, out, FUZZED_BY, 0))}
-    if result.policy is None:
+    if result.verdict is None:
         return found | {"refused": "no candidate was better than the policy as it is"}, {}
     again = campaigns.folder_of(scenario, out, f"repaired-{FUZZED_BY}", 0)
     fuzzed, _ = campaigns.run_campaign(

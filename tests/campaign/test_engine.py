@@ -162,16 +162,16 @@ PUBLISHED = replace(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "settings"),
+    ("strategy", "settings", "executions"),
     [
-        ("portfolio", SearchSettings(samples=50)),
-        ("mdpfuzz", SearchSettings(sensitivity="exact")),
-        ("mdpfuzz-published", PUBLISHED),
+        ("portfolio", SearchSettings(samples=50), 1500),
+        ("mdpfuzz", SearchSettings(sensitivity="exact"), 1500),
+        ("mdpfuzz-published", replace(PUBLISHED, samples=40), 300),  # batches of a few episodes each
     ],
 )
-def test_resume_after_every_batch_equals_one_run(tmp_path, run_campaign, strategy, settings):
-    target = load_target(RIPPLE)
-    whole = run_campaign(target, "whole", executions=1500, strategy=strategy, search=settings)
+def test_resume_after_every_batch_equals_one_run(tmp_path, run_campaign, strategy, settings, executions):
+    target = load_target("ripple:dimensions=3,probability=0.1")
+    whole = run_campaign(target, "whole", executions=executions, strategy=strategy, search=settings)
 
     def interrupt(event: Event) -> None:
         if isinstance(event, BatchDone):
@@ -180,10 +180,11 @@ def test_resume_after_every_batch_equals_one_run(tmp_path, run_campaign, strateg
     CampaignWriter.create(tmp_path / "parts", whole.config, target.inputs).close()
     for _ in range(1000):
         store = CampaignWriter(tmp_path / "parts")
-        reason = Campaign(target, store, Budget(executions=1500), interrupt).run()
+        reason = Campaign(target, store, Budget(executions=executions), interrupt).run()
         store.close()
         if reason is not StopReason.INTERRUPTED:
             break
+    assert whole.findings(), "nothing to compare"
     assert results(CampaignReader(tmp_path / "parts")) == results(whole)
 
 

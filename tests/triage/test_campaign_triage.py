@@ -1,5 +1,6 @@
 """Triage of whole campaigns, by the command line."""
 
+import io
 import json
 import os
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -29,14 +31,27 @@ def campaign(fuzzed, tmp_path):
     return shutil.copytree(fuzzed, tmp_path / "campaign")
 
 
+@pytest.fixture(scope="module")
+def page_and_folder(fuzzed):
+    """What a triage without a budget prints, and the campaign afterwards: to be read only."""
+    folder, printed = shutil.copytree(fuzzed, fuzzed.with_name("triaged")), io.StringIO()
+    with redirect_stdout(printed):
+        assert exit_code(["triage", str(folder)]) == 1
+    return printed.getvalue(), folder
+
+
+@pytest.fixture
+def triaged(page_and_folder, tmp_path):
+    return shutil.copytree(page_and_folder[1], tmp_path / "triaged")
+
+
 def known(folder):
     return triage_of(CampaignReader(folder))
 
 
-def test_triage_finds_modes_witnesses_and_boundaries(campaign, capsys):
-    assert exit_code(["triage", str(campaign)]) == 1
-    out = capsys.readouterr().out
-    assert "M1  caught:" in out
+def test_triage_finds_modes_witnesses_and_boundaries(page_and_folder):
+    page, campaign = page_and_folder
+    assert "M1  caught:" in page
     triage = known(campaign)
     for mode in triage.modes.modes:
         of_representative = triage.of(mode.representative)
@@ -48,17 +63,15 @@ def test_triage_finds_modes_witnesses_and_boundaries(campaign, capsys):
     ]
 
 
-def test_triage_runs_nothing_again(campaign, capsys):
-    exit_code(["triage", str(campaign)])
-    before = (campaign / FILE_NAME).read_bytes()
-    capsys.readouterr()
-    assert exit_code(["triage", str(campaign), "--json"]) == 1
+def test_triage_runs_nothing_again(triaged, capsys):
+    before = (triaged / FILE_NAME).read_bytes()
+    assert exit_code(["triage", str(triaged), "--json"]) == 1
     page = json.loads(capsys.readouterr().out)
     assert (page["episodes"], page["is_complete"]) == (0, True)
-    assert (campaign / FILE_NAME).read_bytes() == before
+    assert (triaged / FILE_NAME).read_bytes() == before
 
 
-def test_triage_keeps_to_its_budget_and_goes_on(campaign, capsys):
+def test_triage_keeps_to_its_budget_and_goes_on(campaign, triaged, capsys):
     for budget in (300, 600):
         assert exit_code(["triage", str(campaign), "--max-execs", str(budget), "--json"]) == 1
         page = json.loads(capsys.readouterr().out)
@@ -66,12 +79,10 @@ def test_triage_keeps_to_its_budget_and_goes_on(campaign, capsys):
         assert page["modes"]  # coarse ones, by fewer episodes
     exit_code(["triage", str(campaign), "--json"])
     assert json.loads(capsys.readouterr().out)["is_complete"]
-    whole = shutil.copytree(campaign, campaign.with_name("whole"))
-    (whole / FILE_NAME).unlink()
-    exit_code(["triage", str(whole)])
-    assert known(whole).modes == known(campaign).modes
-    for number, one in known(whole).findings.items():
-        assert known(campaign).findings[number] == one
+    whole, parts = known(triaged), known(campaign)
+    assert whole.modes == parts.modes
+    for number, one in whole.findings.items():
+        assert parts.findings[number] == one
 
 
 def test_a_budget_that_is_too_small_is_said(campaign, capsys):
@@ -81,10 +92,8 @@ def test_a_budget_that_is_too_small_is_said(campaign, capsys):
     assert "the budget is spent" in out
 
 
-def test_other_seeds_keep_to_the_budget(campaign, capsys):
-    exit_code(["triage", str(campaign)])
-    capsys.readouterr()
-    assert exit_code(["triage", str(campaign), "--max-execs", "40", "--seeds", "64", "--json"]) == 1
+def test_other_seeds_keep_to_the_budget(triaged, capsys):
+    assert exit_code(["triage", str(triaged), "--max-execs", "40", "--seeds", "64", "--json"]) == 1
     page = json.loads(capsys.readouterr().out)
     assert page["episodes"] <= 40
     assert not page["is_complete"]
@@ -106,29 +115,25 @@ def test_fuzz_says_that_triage_is_next(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_workers_find_out_the_same(campaign, capsys):
-    other = shutil.copytree(campaign, campaign.with_name("other"))
-    exit_code(["triage", str(campaign)])
-    exit_code(["triage", str(other), "-j", "2"])
-    assert (other / FILE_NAME).read_bytes() == (campaign / FILE_NAME).read_bytes()
+def test_workers_find_out_the_same(campaign, triaged, capsys):
+    exit_code(["triage", str(campaign), "-j", "2"])
+    assert (campaign / FILE_NAME).read_bytes() == (triaged / FILE_NAME).read_bytes()
 
 
 @pytest.mark.slow
-def test_a_killed_triage_goes_on_and_ends_alike(campaign):
-    other = shutil.copytree(campaign, campaign.with_name("other"))
-    content = {path.name: path.read_bytes() for path in other.iterdir() if path.is_file()}
-    command = [sys.executable, "-m", "policyfuzz", "triage", str(other)]
+def test_a_killed_triage_goes_on_and_ends_alike(campaign, triaged):
+    content = {path.name: path.read_bytes() for path in campaign.iterdir() if path.is_file()}
+    command = [sys.executable, "-m", "policyfuzz", "triage", str(campaign)]
     for wanted in (1, 3):  # once modes are known, and among the witnesses
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while process.poll() is None and _answers(other) < wanted:
+        while process.poll() is None and _answers(campaign) < wanted:
             time.sleep(0.01)
         if process.poll() is None:
             os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    assert {name: (other / name).read_bytes() for name in content} == content
+    assert {name: (campaign / name).read_bytes() for name in content} == content
     assert subprocess.run(command, capture_output=True, check=False).returncode == 1
-    exit_code(["triage", str(campaign)])
-    assert (other / FILE_NAME).read_bytes() == (campaign / FILE_NAME).read_bytes()
+    assert (campaign / FILE_NAME).read_bytes() == (triaged / FILE_NAME).read_bytes()
 
 
 def _answers(folder):

@@ -34,8 +34,8 @@ def modes_lines(campaign: CampaignReader, triage: Triage, summaries: list[ModeSu
         numbers = ", ".join(str(one.id) for one in unlike)
         lines += ["", f"    the worst finding, and others most unlike it: {numbers}"]
     lines += ["", *replay_lines(campaign, f"M{summaries[0].mode.number}", "look at one:")]
-    lines.append(f"in full:     policyfuzz show {folder} M{summaries[0].mode.number}")
-    lines.append(f"findings:    policyfuzz show {folder} --findings")
+    lines.append(f"in full:      policyfuzz show {folder} M{summaries[0].mode.number}")
+    lines.append(f"findings:     policyfuzz show {folder} --findings")
     if newer > 0:
         lines.append(f"{newer:,} findings are newer than this: policyfuzz triage {folder}")
     return lines

@@ -12,7 +12,9 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() or one in _HARMLESS else _escape(one) for one in text)
+    # each character is looked at once, however often it occurs: a stranger's text may have millions
+    harmful = (one for one in set(text) if not (one.isprintable() or one in _HARMLESS))
+    return text.translate({ord(one): _escape(one) for one in harmful})
 
 
 def visible_line(text: str) -> str:

@@ -299,6 +299,9 @@ def prepare_headless() -> None:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         os.environ.setdefault("MUJOCO_GL", "egl")
+        if not os.environ.get("WAYLAND_DISPLAY"):
+            # pygame looks for a screen otherwise, and SDL complains of an "error" that is none
+            os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 
 
 def picture_of(env: Any) -> NDArray[np.uint8]:

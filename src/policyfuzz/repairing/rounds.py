@@ -5,7 +5,7 @@ was killed goes on as if nothing had happened.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,7 +54,7 @@ class RepairSettings:
     seed: int = 0
     longer: int = 3  #: a label must hold for this many times the horizon
     allowed: float = 0.1  #: newly broken cases of the validation for each fixed one, at most
-    training: TrainingSettings = field(default_factory=TrainingSettings)
+    training: TrainingSettings | None = None  #: the usual ones of its kind of network
 
     def __post_init__(self) -> None:
         if self.rounds < 1 or self.budget < 100 * self.rounds:
@@ -300,12 +300,13 @@ class Repair:
 
         def attempt() -> dict[str, Any]:
             networks = self._networks(best)
+            training = self._settings.training or TrainingSettings.usual(networks.decision)
             corpus = self._corpus(number)
             rng = np.random.default_rng([seed_for(Purpose.TRAINING, self._settings.seed, number), 2])
             chosen: tuple[int, Ends] | None = None
             look, misses = 0, 0
             trial = path.with_name(f"trial{self._file.suffix}")
-            for look, _ in enumerate(train(networks, corpus, self._settings.training, rng), start=1):
+            for look, _ in enumerate(train(networks, corpus, training, rng), start=1):
                 networks.write(trial)
                 ends = ends_of(Runner(self._load(trial)), exam.cases, self._batch)
                 badness = exam.badness(ends, self._settings.allowed)
@@ -317,7 +318,7 @@ class Repair:
                 if badness is not None and (chosen is None or badness < chosen[0]):
                     chosen, misses = (badness, ends), 0
                     networks.write(path)
-                if misses >= self._settings.training.patience:
+                if chosen is not None and misses >= training.patience:
                     break
             ends = exam.before if chosen is None else chosen[1]
             fixed, newly = exam.since_start(ends)

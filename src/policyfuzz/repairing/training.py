@@ -21,11 +21,22 @@ class TrainingSettings:
     batch: int = 2048  #: examples of each kind per step
     steps: int = 100  #: between two looks at the candidate
     looks: int = 8  #: at most
-    patience: int = 3  #: looks without a better candidate before it ends
+    patience: int = 3  #: looks without a better candidate before it ends, once there is one
     changed: float = 1.0  #: weight of labels
     kept: float = 2.0  #: weight of decisions that must stay
     anchored: float = 4.0  #: weight of outputs that must stay
     margin: float = 0.5  #: by which a decision should win, in units of the usual gap
+
+    @classmethod
+    def usual(cls, decision: Decision) -> "TrainingSettings":
+        """For networks that decide like this.
+
+        A choice changes when its score overtakes another, and then asks for nothing more. A number has to be
+        moved all the way, and labels of numbers are fewer, so they weigh more and take longer.
+        """
+        if decision is Decision.NUMBERS:
+            return cls(rate=5e-4, slower=0.85, looks=12, changed=4.0, kept=4.0, anchored=1.0)
+        return cls()
 
 
 @dataclass(frozen=True, slots=True)

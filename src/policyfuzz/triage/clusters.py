@@ -260,7 +260,12 @@ def _centres(points: Points, count: int) -> Points:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an empty cluster
         for _ in range(_STARTS):
-            centres, labels = kmeans2(points, count, minit="++", iter=_ROUNDS, seed=rng)
+            centres, labels = kmeans2(points, count, minit="++", iter=1, seed=rng)
+            for _ in range(_ROUNDS - 1):
+                before = centres
+                centres, labels = kmeans2(points, before, minit="matrix", iter=1, check_finite=False)
+                if np.array_equal(centres, before):  # further rounds would change nothing
+                    break
             found.append((float(((points - centres[labels]) ** 2).sum()), centres))
     return np.asarray(min(found, key=lambda one: one[0])[1])
 
