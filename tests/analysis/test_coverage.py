@@ -8,10 +8,8 @@ import policyfuzz
 from policyfuzz.analysis.campaign_episodes import count_known, known_cases, repeat_campaign
 from policyfuzz.analysis.coverage import (
     CoverageSettings,
-    area_of,
     compare_visits,
     cover_campaigns,
-    ellipses_of,
     labels_of,
     reference_behaviours,
 )
@@ -22,7 +20,6 @@ from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.settings import Budget, CampaignOptions
 from policyfuzz.execution.executor import choose_executor
 from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
-from policyfuzz.store.coverage_file import Ellipse
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import load_target
 
@@ -55,14 +52,6 @@ def test_twice_the_planted_regions_are_twice_the_behaviours_and_cells():
     assert (few.behaviours, many.behaviours, found.reference) == (4, 8, 10)
     assert (few.cells, many.cells) == (4, 8)
     assert found.share(many) == 2 * found.share(few) == 0.8
-
-
-def test_twice_the_planted_regions_have_twice_the_area():
-    rng = np.random.default_rng(0)
-    one = rng.normal(0, 1, (4000, 2))
-    two = np.concatenate([one[:2000], one[2000:] + np.array([50.0, 0.0])])
-    # mixtures are fitted from random centres
-    assert area_of(ellipses_of(two, 0)) == pytest.approx(2 * area_of(ellipses_of(one, 0)), rel=0.25)
 
 
 def test_near_clones_raise_neither_the_share_nor_the_reference():
@@ -101,24 +90,6 @@ def test_curves_only_count_what_came_before():
     assert list(curve.behaviours) == wanted
     assert list(curve.cells) == wanted
     assert curve.area[0] == 0.0 < curve.area[-1]
-
-
-def test_overlapping_ellipses_are_counted_once():
-    one = Ellipse(0.0, 0.0, 2.0, 1.0, 30.0, 0.5)
-    far = replace(one, x=100.0)
-    inside = Ellipse(0.0, 0.0, 1.0, 0.5, 30.0, 0.5)
-    assert area_of([one]) == pytest.approx(2 * np.pi)
-    assert area_of([one, one]) == pytest.approx(2 * np.pi)
-    assert area_of([one, inside]) == pytest.approx(2 * np.pi, rel=0.01)
-    assert area_of([one, far]) == pytest.approx(4 * np.pi)
-
-
-def test_ellipses_lie_along_the_points():
-    rng = np.random.default_rng(0)
-    along = rng.normal(0, 3, 3000)
-    points = np.stack([along + rng.normal(0, 0.1, 3000), along], axis=1)
-    assert all(abs(one.angle % 180 - 45) < 10 for one in ellipses_of(points, 0) if one.long > 5 * one.short)
-    assert any(one.long > 5 * one.short for one in ellipses_of(points, 0))
 
 
 def test_a_projection_has_the_units_of_its_states_and_ignores_constant_ones():

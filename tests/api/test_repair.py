@@ -27,6 +27,13 @@ def test_a_wrong_kind_of_file_is_refused_before_any_work(campaign, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["pool", "episodes", "seeds"])
+def test_a_verdict_on_nothing_is_refused_before_any_work(campaign, tmp_path, name):
+    with pytest.raises(UsageError, match=f"{name} is 0"):
+        small(campaign, tmp_path / "new.npz", **{name: 0})
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 def test_a_repair_says_what_it_came_to_and_goes_on_from_its_folder(campaign, tmp_path, capsys):
     out = tmp_path / "new.npz"

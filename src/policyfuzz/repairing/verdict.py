@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.errors import UsageError
 from policyfuzz.core.intervals import exact_interval
 from policyfuzz.core.target import Run, Target
 from policyfuzz.repairing.campaigns import Campaigns, Found
@@ -38,6 +39,14 @@ class VerdictSettings:
     seeds: int = 3  #: campaigns of each strategy and policy
     seed: int = 0
     allowed: float = 0.1  #: newly broken cases for each fixed one, at most
+
+    def __post_init__(self) -> None:
+        for name in ("pool", "episodes", "seeds"):
+            if getattr(self, name) < 1:
+                raise UsageError(
+                    f"{name} is {getattr(self, name)}, expected 1 or more",
+                    "leave it out for the usual number; the verdict needs some of each",
+                )
 
 
 @dataclass(frozen=True, slots=True)
