@@ -63,6 +63,7 @@ _TABS = (
     ("errors", "Errors"),
     ("workers", "Workers"),
     ("estimate", "Estimate"),
+    ("policies", "Other policies"),
 )
 
 
@@ -172,6 +173,7 @@ class Page:
             "errors": lambda campaign: pages.errors(campaign, _number(given.get("page", ""), 1)),
             "workers": pages.workers,
             "estimate": pages.estimate,
+            "policies": pages.compared_policies,
         }
         if top["host"] is not None:
             return self._page("elsewhere.html", entry=entry, head=top, tab=tab, title=dict(_TABS)[tab])
