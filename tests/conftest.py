@@ -7,14 +7,6 @@ from typing import Any
 
 # before torch is imported: on a busy machine its threads wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# a campaign waits a dozen times until a disk has its data, which no test asks for: they are kept in memory
-MEMORY, ROOM = "/dev/shm", 4 * 2**30
-if (
-    os.access(MEMORY, os.W_OK)
-    and shutil.disk_usage(MEMORY).free > ROOM
-    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC  # some tests run what they write
-):
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 import pytest
 from hypothesis import settings
@@ -26,6 +18,19 @@ from browser import chromium
 
 settings.register_profile("policyfuzz", deadline=None)  # a busy machine is no failure
 settings.load_profile("policyfuzz")
+
+#: Where files are kept in memory, and how much room tests may need there.
+MEMORY, ROOM = "/dev/shm", 4 * 2**30
+
+
+def pytest_configure() -> None:
+    """Keep the files of tests in memory: a campaign waits a dozen times until a disk has its data."""
+    if (
+        os.access(MEMORY, os.W_OK)
+        and shutil.disk_usage(MEMORY).free > ROOM
+        and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC  # some tests run what they write
+    ):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 @pytest.fixture
