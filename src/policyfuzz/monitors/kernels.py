@@ -27,7 +27,7 @@ def linear(row: Numbers, packed: Numbers) -> float:
         fourth += packed[4 + place] * row[place + 3]
     for place in range(whole, row.shape[0]):
         first += packed[1 + place] * row[place]
-    return (first + second) + (third + fourth)
+    return float((first + second) + (third + fourth))
 
 
 @exact_kernel
@@ -179,7 +179,7 @@ def transitions(row: Numbers, previous: Numbers, packed: Numbers) -> float:
                 marginal[component] = marginal_log_norms[component] - 0.5 * squares[component]
     for component in range(components):
         squares[component] = log_norms[component] - 0.5 * squares[component]
-    return _log_sum(marginal) - _log_sum(squares) + penalty - packed[3]
+    return float(_log_sum(marginal) - _log_sum(squares) + penalty - packed[3])
 
 
 @exact_kernel
