@@ -17,7 +17,7 @@ from policyfuzz.analysis.monitor_study import Fitted, MonitorSettings, fit_monit
 from policyfuzz.api.monitor import draw_monitor, save_fitted
 from policyfuzz.cli.console import print_json, results
 from policyfuzz.cli.options import FOLDER, as_json
-from policyfuzz.core.activations import activations_of, flattened
+from policyfuzz.core.activations import act_and_activations, activations_of, flattened
 from policyfuzz.core.errors import UsageError, unknown_name
 from policyfuzz.core.settings import CampaignOptions
 from policyfuzz.core.target import Runner, Target
@@ -51,8 +51,11 @@ _LEAST_AUC = {"acasxu": 0.97, "coopnavi": 0.9, "bipedal": 0.9, "driving-il": 0.9
 _RANDOM_GOAL, _WARNED, _FALSE_ALARMS = ("acasxu",), 0.95, 0.01
 #: Share of the time of a policy call that a score may take.
 _MOST_COST = 0.05
+#: Episodes of each kind that monitors are fitted to where only their cost is asked for: the size of trees,
+#: clusters and mixtures is the same as with many.
+_COST_EPISODES = 100
 #: Times that a call is measured, and observations of a batch.
-_REPEATS, _BATCH = 300, 1024
+_REPEATS, _BATCH = 3000, 1024
 
 
 @click.command("monitor")
@@ -64,6 +67,7 @@ _REPEATS, _BATCH = 300, 1024
 @click.option("--campaign", "folders", type=FOLDER, multiple=True, help="Take these, of the one --target.")
 @click.option("-o", "--out", type=FOLDER, help="Folder for monitors, their records and pictures.")
 @click.option("--seed", default=1, show_default=True, help="Of the first campaign.")
+@click.option("--cost", "is_cost", is_flag=True, help="Only what a score costs: fits to few episodes.")
 @as_json
 def command(
     names: tuple[str, ...],
@@ -74,6 +78,7 @@ def command(
     folders: tuple[Path, ...],
     out: Path | None,
     seed: int,
+    is_cost: bool,
     is_json: bool,
 ) -> int:
     """Fit monitors to campaigns, and compare them on crashes that they have not seen."""
@@ -90,7 +95,10 @@ def command(
             budget = _BUDGETS[name][full]
             budget = Budget(count or budget.campaigns, episodes or budget.episodes, draws or budget.draws)
             target = load_target(name)
-            fitted = _fitted(target, budget, seed, folders)
+            fitted = _fitted(target, budget, seed, folders, _COST_EPISODES if is_cost else None)
+            if is_cost:
+                lines += [replace(line, what=f"{name}: {line.what}") for line in cost(target, fitted)]
+                continue
             if out is not None:
                 save_fitted(fitted.monitor, fitted.record, out / f"{name}.npz")
                 draw_monitor(fitted.record, out / f"{name}.png")
@@ -106,8 +114,12 @@ def command(
     return int(any(line.is_met is False for line in lines))
 
 
-def _fitted(target: Target, budget: Budget, seed: int, folders: Sequence[Path]) -> Fitted:
+def _fitted(
+    target: Target, budget: Budget, seed: int, folders: Sequence[Path], episodes: int | None
+) -> Fitted:
     settings = MonitorSettings(draws=budget.draws)
+    if episodes is not None:
+        settings = MonitorSettings(draws=8 * episodes, episodes=episodes)
     with ExitStack() as stack:
         campaigns = [CampaignReader(folder) for folder in folders] or [
             stack.enter_context(
@@ -161,15 +173,22 @@ def cost(target: Target, fitted: Fitted) -> Iterator[Measurement]:
         policy.begin(rows)
         has_activations = any(given == ACTIVATIONS for _, given in fitted.detectors)
         given_rows = {"observations": flattened(observations)}
-        repeats = _REPEATS if rows == 1 else _REPEATS // 10
+        repeats = _REPEATS if rows == 1 else _REPEATS // 100
         call = best_seconds(lambda p=policy, o=observations, r=places: p.act(o, r), repeats)  # type: ignore[misc]
         label = "one observation" if rows == 1 else f"each of {rows:,}"
         if has_activations:
             policy.begin(rows)
             given_rows[ACTIVATIONS] = activations_of(policy, observations, places).values
-            read = best_seconds(lambda p=policy, o=observations, r=places: activations_of(p, o, r), repeats)  # type: ignore[misc]
+            both = best_seconds(
+                lambda p=policy, o=observations, r=places: act_and_activations(p, o, r),  # type: ignore[misc]
+                repeats,
+            )
             yield Measurement(
-                f"reading activations, {label}", read / rows * 1e6, "us", "a policy call", read / call
+                f"activations with the action instead of the action alone, {label}",
+                (both - call) / rows * 1e6,
+                "us",
+                "a policy call",
+                (both - call) / call,
             )
         for (method, given), detector in fitted.detectors.items():
             facts = replace(fitted.monitor.facts, method=method, input=given)

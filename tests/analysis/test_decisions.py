@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,29 @@ def test_reading_changes_no_action_of_a_built_in_policy(name):
     assert [one.tobytes() for one in read] == [one.tobytes() for one in unread]
     np.testing.assert_array_equal(inside.executions.states, plain.states)
     np.testing.assert_array_equal(inside.executions.returns, plain.returns)
+
+
+def driver(sizes=(5, 8, 6, 2)):
+    rng = np.random.default_rng(0)
+    count = sum((a + 1) * b for a, b in pairwise(sizes))
+    return DrivingPolicy(MlpBank.from_parameters(rng.normal(size=(1, count)), sizes, "tanh"))
+
+
+@pytest.mark.parametrize("name", ["acasxu", "coopnavi", "bipedal", "driver"])
+def test_one_pass_gives_the_action_and_the_activations_of_two(name):
+    make = driver if name == "driver" else load_target(name).policy
+    shape = {"acasxu": (5,), "coopnavi": (3, 18), "bipedal": (24,), "driver": (5,)}[name]
+    two, one = make(), make()
+    two.begin(70)
+    one.begin(70)
+    rng = np.random.default_rng(1)
+    for rows in (np.arange(70), np.array([3, 60, 4]), np.arange(70)):
+        seen = rng.normal(size=(len(rows), *shape))
+        inside, acted = two.activations(seen, rows), two.act(seen, rows)
+        both = one.act_and_activations(seen, rows)
+        assert both[0].tobytes() == acted.tobytes()
+        assert both[1].values.tobytes() == inside.values.tobytes()
+        assert both[1].layers == inside.layers
 
 
 def test_decisions_come_in_order_with_the_state_they_were_taken_in():

@@ -13,9 +13,9 @@ from policyfuzz.api.shown import Shown, already_made
 from policyfuzz.core import markup
 from policyfuzz.report.comparison import Comparison, Pair
 from policyfuzz.report.mode_summaries import ModeSummary
-from policyfuzz.store.comparisons import FAILS, PASSES, Ending
+from policyfuzz.store.comparisons import FAILS, PASSES, POOL, Ending
 from policyfuzz.store.triage_records import Avoidance, Mode, Modes
-from policyfuzz.triage.compare import POOL, Case
+from policyfuzz.triage.compare import Case
 from policyfuzz.triage.estimate import PLAIN, Estimate
 from tests.report.hostile_campaigns import hostile_target
 from tests.store.example_findings import a_finding

@@ -1,12 +1,23 @@
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from policyfuzz import Below, Budget, Campaign, CampaignReader, CampaignWriter, load_target
+from policyfuzz import (
+    Below,
+    Budget,
+    Campaign,
+    CampaignConfig,
+    CampaignReader,
+    CampaignWriter,
+    Target,
+    load_target,
+)
 from policyfuzz.campaign.events import BatchDone, Event
 from policyfuzz.core.errors import TargetCodeError
 from policyfuzz.core.interfaces import NUMBERS, RAISED
@@ -22,6 +33,25 @@ from campaign_tables import tables
 @pytest.fixture(autouse=True)
 def _faulty_targets(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def campaign_of(tmp_path_factory) -> Callable[..., CampaignReader]:
+    """Gives the campaign of a strategy against `brittle`, which is run once and may only be read."""
+
+    @cache
+    def run_once(strategy: str, *, is_error_a_crash: bool = False) -> CampaignReader:
+        folder = tmp_path_factory.mktemp("failed") / "campaign"
+        target: Target = load_target("faulty_targets:brittle")
+        if is_error_a_crash:
+            target = replace(target, oracle=AnyError())
+        config = CampaignConfig(target.name, strategy=strategy, batch_size=target.batch_size)
+        store = CampaignWriter.create(folder, config, target.inputs)
+        Campaign(target, store, Budget(executions=2000)).run()
+        store.close()
+        return CampaignReader(folder)
+
+    return run_once
 
 
 def run(target, *rows):
@@ -58,8 +88,8 @@ def test_errors_follow_their_rows():
 
 
 @pytest.mark.parametrize("strategy", ["portfolio", "mdpfuzz", "reward", "random"])
-def test_campaign_goes_on_and_keeps_input_and_traceback(run_campaign, strategy):
-    campaign = run_campaign("faulty_targets:brittle", strategy=strategy)
+def test_campaign_goes_on_and_keeps_input_and_traceback(campaign_of, strategy):
+    campaign = campaign_of(strategy)
     failed = campaign.failed_episodes()
     assert campaign.progress().executions == 2000
     assert campaign.progress().errors == len(failed) > 20
@@ -77,8 +107,8 @@ def test_campaign_goes_on_and_keeps_input_and_traceback(run_campaign, strategy):
 
 
 @pytest.mark.parametrize("strategy", ["portfolio", "random"])
-def test_sample_that_could_not_be_run_is_no_draw_that_passed(run_campaign, strategy):
-    campaign = run_campaign("faulty_targets:brittle", strategy=strategy)
+def test_sample_that_could_not_be_run_is_no_draw_that_passed(campaign_of, strategy):
+    campaign = campaign_of(strategy)
     progress, failed = campaign.progress(), campaign.failed_episodes()
     kinds = progress.samples + progress.mutants + progress.findings + progress.flaky
     reseeded = sum(finding.reseeded or 0 for finding in campaign.findings())
@@ -89,8 +119,8 @@ def test_sample_that_could_not_be_run_is_no_draw_that_passed(run_campaign, strat
     assert binomtest(progress.sample_crashes, progress.samples, 1 / 9).pvalue > 1e-3
 
 
-def test_same_campaign_has_the_same_errors(run_campaign):
-    first, second = (run_campaign("faulty_targets:brittle", name) for name in ("first", "second"))
+def test_same_campaign_has_the_same_errors(campaign_of, run_campaign):
+    first, second = campaign_of("portfolio"), run_campaign("faulty_targets:brittle")
     assert [one.input.tolist() for one in first.failed_episodes()] == [
         one.input.tolist() for one in second.failed_episodes()
     ]
@@ -109,18 +139,16 @@ class AnyError(Composable):
         return Verdicts(kinds, steps)
 
 
-def test_error_is_a_confirmed_finding_where_the_oracle_says_so(run_campaign):
-    target = replace(load_target("faulty_targets:brittle"), oracle=AnyError())
-    campaign: CampaignReader = run_campaign(target)
+def test_error_is_a_confirmed_finding_where_the_oracle_says_so(campaign_of):
+    campaign = campaign_of("portfolio", is_error_a_crash=True)
     findings = campaign.findings()
     assert {finding.status for finding in findings} == {"confirmed"}
     assert campaign.progress().errors == sum(one.finding is None for one in campaign.failed_episodes())
     assert {one.finding for one in campaign.failed_episodes()} >= {finding.id for finding in findings}
 
 
-def test_error_that_repeats_a_finding_is_counted_and_not_listed(run_campaign):
-    target = replace(load_target("faulty_targets:brittle"), oracle=AnyError())
-    campaign: CampaignReader = run_campaign(target)
+def test_error_that_repeats_a_finding_is_counted_and_not_listed(campaign_of):
+    campaign = campaign_of("portfolio", is_error_a_crash=True)
     findings, progress = campaign.findings(), campaign.progress()
     assert progress.repeats == sum(finding.repeats for finding in findings) > 20
     others = ("confirm", "reseed")
@@ -139,7 +167,7 @@ def test_policy_that_raises_stops_the_campaign_at_once(run_campaign):
 @pytest.mark.parametrize("strategy", ["portfolio", "random"])
 def test_resumed_campaign_whose_errors_repeat_equals_an_uninterrupted_one(tmp_path, run_campaign, strategy):
     target = replace(load_target("faulty_targets:brittle"), oracle=AnyError() | Below("health", 0, "ill"))
-    whole = run_campaign(target, "whole", strategy=strategy, executions=1500)
+    whole = run_campaign(target, "whole", strategy=strategy, executions=800)
     assert whole.progress().repeats > 20
 
     def interrupt(event: Event) -> None:
@@ -149,7 +177,7 @@ def test_resumed_campaign_whose_errors_repeat_equals_an_uninterrupted_one(tmp_pa
     CampaignWriter.create(tmp_path / "parts", whole.config, target.inputs).close()
     for _ in range(1000):
         store = CampaignWriter(tmp_path / "parts")
-        reason = Campaign(target, store, Budget(executions=1500), interrupt).run()
+        reason = Campaign(target, store, Budget(executions=800), interrupt).run()
         store.close()
         if reason is not StopReason.INTERRUPTED:
             break

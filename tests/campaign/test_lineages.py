@@ -1,6 +1,8 @@
 """Where a finding comes from: the draw that its lineage began with, and the episode that found it."""
 
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +18,30 @@ import planted_targets
 GUIDED = [name for name in STRATEGIES if name != "random"]
 
 
+@pytest.fixture(scope="module")
+def campaign_of(tmp_path_factory) -> Callable[[str], CampaignReader]:
+    """Gives the campaign of a strategy, which is run once and may only be read."""
+
+    @cache
+    def run(strategy: str) -> CampaignReader:
+        folder, target = tmp_path_factory.mktemp("lineages") / strategy, planted_targets.plain()
+        search = SearchSettings(samples=100)
+        config = CampaignConfig(target.name, strategy=strategy, batch_size=target.batch_size, search=search)
+        store = CampaignWriter.create(folder, config, target.inputs)
+        Campaign(target, store, Budget(executions=2000)).run()
+        store.close()
+        return CampaignReader(folder)
+
+    return run
+
+
 def roots_of_seeds(campaign: CampaignReader) -> dict[int, int]:
     return {row["id"]: row["root"] for row in campaign.iterate("seeds")}
 
 
 @pytest.mark.parametrize("strategy", GUIDED)
-def test_children_have_the_root_of_their_parent(run_campaign, strategy):
-    search = SearchSettings(samples=100)
-    campaign = run_campaign(planted_targets.plain(), strategy=strategy, search=search)
+def test_children_have_the_root_of_their_parent(campaign_of, strategy):
+    campaign = campaign_of(strategy)
     roots, children = roots_of_seeds(campaign), [one for one in campaign.findings() if one.parent is not None]
     assert children or strategy != "portfolio"
     for finding in children:
@@ -36,9 +54,8 @@ def test_children_have_the_root_of_their_parent(run_campaign, strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_root_is_the_number_of_a_draw(run_campaign, strategy):
-    target = planted_targets.plain()
-    campaign = run_campaign(target, strategy=strategy)
+def test_root_is_the_number_of_a_draw(campaign_of, strategy):
+    campaign = campaign_of(strategy)
     findings = campaign.findings()
     drawn = [one.root for one in findings if one.parent is None]
     drawn += [
@@ -54,19 +71,19 @@ def test_root_is_the_number_of_a_draw(run_campaign, strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_lineages_are_the_roots_of_confirmed_findings(run_campaign, strategy):
-    campaign = run_campaign(planted_targets.plain(), strategy=strategy)
+def test_lineages_are_the_roots_of_confirmed_findings(campaign_of, strategy):
+    campaign = campaign_of(strategy)
     confirmed = [one for one in campaign.findings() if one.status == "confirmed"]
     assert campaign.progress().lineages == len({one.root for one in confirmed}) > 1
 
 
-def test_random_campaign_has_as_many_lineages_as_findings(run_campaign):
-    progress = run_campaign(planted_targets.plain(), strategy="random").progress()
+def test_random_campaign_has_as_many_lineages_as_findings(campaign_of):
+    progress = campaign_of("random").progress()
     assert progress.lineages == progress.findings > 20
 
 
-def test_mutants_share_few_lineages(run_campaign):
-    progress = run_campaign(planted_targets.plain()).progress()
+def test_mutants_share_few_lineages(campaign_of):
+    progress = campaign_of("portfolio").progress()
     assert progress.findings > 4 * progress.lineages
 
 

@@ -195,9 +195,9 @@ def interrupted_always(target, folder, config, budget, **parts):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_resumed_campaign_of_a_noisy_target_equals_an_uninterrupted_one(tmp_path, run_campaign, strategy):
     target = planted_targets.noisy()
-    whole: CampaignReader = run_campaign(target, "whole", strategy=strategy, executions=1500)
+    whole: CampaignReader = run_campaign(target, "whole", strategy=strategy, executions=1000)
     assert whole.progress().lucky
-    interrupted_always(target, tmp_path / "parts", whole.config, Budget(executions=1500))
+    interrupted_always(target, tmp_path / "parts", whole.config, Budget(executions=1000))
     assert tables(tmp_path / "parts") == tables(tmp_path / "whole")
 
 

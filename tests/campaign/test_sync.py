@@ -236,12 +236,12 @@ def test_files_of_another_instance_are_never_changed(first, tmp_path):
 )
 def test_instance_that_fuzzes_something_else_is_skipped_and_told_once(first, tmp_path, config, complaint):
     second = Instance(tmp_path / "second", **config)
-    second.run()
+    second.run(1000)
     assert len(second.troubles) == 1
     assert second.troubles[0].startswith("first: nothing is exchanged with it: ")
     assert second.queued == 0
     third = Instance(tmp_path / "third", seed=3)
-    third.run()
+    third.run(1000)
     assert third.queued
     assert [text.split(":")[0] for text in third.troubles] == ["second"]
     assert complaint in third.troubles[0] or "ripple:dimensions=4" in third.troubles[0]
@@ -256,7 +256,7 @@ def test_two_instances_with_the_same_seed_are_told_that_they_search_the_same(fir
 def test_copied_folder_is_not_taken_for_an_instance_of_its_own(first, tmp_path):
     shutil.copytree(first.folder, tmp_path / "second")
     third = Instance(tmp_path / "third", seed=3)
-    third.run()
+    third.run(1000)
     assert third.troubles == ["second: nothing is exchanged with it: it is a copy of first"]
 
 
@@ -272,7 +272,7 @@ def test_damaged_sync_batch_is_skipped_and_the_rest_taken(first, tmp_path):
         path.write_bytes(damage(path.read_bytes()))
     sync_batch_file(first.folder, 4).unlink()
     second = Instance(tmp_path / "second", seed=2, batch_size=256)
-    campaign = second.run(20_000)
+    campaign = second.run(5000)
     rows = [
         *campaign.iterate("seeds", "origin IS NOT NULL"),
         *campaign.iterate("findings", "origin = 'first'"),
@@ -385,7 +385,7 @@ def test_inputs_that_are_not_valid_here_are_left_out(first, tmp_path):
     columns["inputs"][0] = 7.0
     np.savez(path, **columns)
     second = Instance(tmp_path / "second", seed=2)
-    campaign = second.run(9000)
+    campaign = second.run(2000)
     assert second.troubles == ["first: inputs that are not valid or solvable here are left out"]
     for table in ("findings", "seeds"):
         assert all(row["x0"] <= 1 for row in campaign.iterate(table))

@@ -105,6 +105,40 @@ def test_activations_come_from_the_policy_with_its_memory():
     assert env.reset()[1]["monitor_score"] == 0.0
 
 
+def test_the_policy_is_asked_once_for_each_observation_and_its_answer_is_there():
+    class Once(Remembers):
+        asked = 0
+
+        def act_and_activations(self, observations, rows):
+            self.asked += 1
+            inside = self.activations(observations, rows)
+            return np.array([self.asked % 2]), inside
+
+        def act(self, observations, rows):
+            raise AssertionError("a second pass")
+
+    policy = Once()
+    env = MonitoredEnv(Counting(), first_number(ACTIVATIONS, width=1), policy)
+    env.reset()
+    acted = []
+    is_over = False
+    while not is_over:
+        acted.append(int(env.policy_action))
+        is_over = env.step(env.policy_action)[2]
+    assert acted == [1, 0, 1, 0, 1, 0]
+    assert policy.asked == 6
+    with pytest.raises(UsageError, match="no observation"):
+        _ = env.policy_action
+
+
+def test_a_monitor_of_observations_gives_the_action_too_if_there_is_a_policy():
+    env = MonitoredEnv(Counting(), first_number(), Remembers())
+    env.reset()
+    assert env.policy_action == 0
+    with pytest.raises(UsageError, match="given no policy"):
+        _ = MonitoredEnv(Counting(), first_number()).policy_action
+
+
 def test_activations_without_a_policy_are_refused():
     with pytest.raises(UsageError, match="given no policy"):
         MonitoredEnv(Counting(), first_number(ACTIVATIONS, width=1))

@@ -72,7 +72,7 @@ def run_all(dispatcher, batches, window: int):
         yield flying.popleft(), dispatcher.collect()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     workers=st.integers(1, 5),

@@ -95,6 +95,41 @@ def test_a_row_does_not_depend_on_its_batch(method):
     before = RNG.normal(size=(20, 4))
     alone = [float(detector.scores(rows[i : i + 1], before[i : i + 1])[0]) for i in range(20)]
     np.testing.assert_array_equal(detector.scores(rows, before), alone)
+    single = [detector.score(row, previous) for row, previous in zip(rows, before, strict=True)]
+    np.testing.assert_array_equal(single, alone)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8, 41])
+def test_all_widths_are_scored_as_by_numpy(width):
+    rng = np.random.default_rng(width)
+    rows, before = rng.normal(size=(2, 7, width))
+    location, axes = rng.normal(size=width), rng.normal(size=(3, width))
+    linear = Linear(rng.normal(size=width), rng.normal(size=1))
+    np.testing.assert_allclose(linear.scores(rows, rows), rows @ linear.weights + linear.bias[0])
+    normal, abnormal = rng.normal(size=(5, 3)), rng.normal(size=(2, 3))
+    points = (rows - location) @ axes.T
+    near, far = (np.linalg.norm(points[:, None] - one, axis=2).min(axis=1) for one in (normal, abnormal))
+    clusters = Clusters(location, axes, normal, abnormal)
+    np.testing.assert_allclose(clusters.scores(rows, rows), near - far)
+    trees = Trees(**stump(inputs=np.array([width]), feature=np.array([width - 1, -1, -1])))
+    np.testing.assert_allclose(trees.scores(rows, rows), np.where(rows[:, -1] <= 0.5, -0.75, 1.25))
+    for detector in (linear, clusters, trees):
+        single = [detector.score(row, row) for row in rows]
+        np.testing.assert_array_equal(single, detector.scores(rows, before))
+
+
+def test_trees_of_different_depth_are_walked_to_their_leaves():
+    deep = {
+        "roots": np.array([0, 5]),
+        "feature": np.array([0, -1, 1, -1, -1, -1]),
+        "threshold": np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+        "left": np.array([1, 0, 3, 0, 0, 0]),
+        "right": np.array([2, 0, 4, 0, 0, 0]),
+        "value": np.array([0.0, 1.0, 0.0, 2.0, 4.0, 100.0]),
+    }
+    detector = Trees(**stump(**deep))
+    rows = np.array([[-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]])
+    np.testing.assert_allclose(detector.scores(rows, rows), [101.25, 102.25, 104.25])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -150,6 +185,19 @@ def test_a_number_that_never_changes_counts_nothing():
 def test_trees_that_lead_nowhere_are_refused(changes):
     with pytest.raises(ValueError, match=r"expected|does not hold|not finite"):
         detector_of("trees", stump(**changes))
+
+
+def test_trees_without_an_end_in_sight_are_refused():
+    count = 201
+    chain = {
+        "feature": np.array([0] * (count - 1) + [-1]),
+        "threshold": np.zeros(count),
+        "left": np.minimum(np.arange(count) + 1, count - 1),
+        "right": np.minimum(np.arange(count) + 1, count - 1),
+        "value": np.zeros(count),
+    }
+    with pytest.raises(ValueError, match="at most 64 decisions"):
+        detector_of("trees", stump(**chain))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -57,6 +57,29 @@ def test_a_density_has_nothing_to_judge_at_first():
         monitor.score(np.zeros((3, 2)), np.zeros((2, 2)))
 
 
+def test_a_watch_scores_an_episode_step_by_step(monitor):
+    watch = monitor.watch()
+    assert [watch.score(row) for row in ([0, 0, 0], [1, 1, 1], [0, 0, 0])] == [-1.0, 5.0, -1.0]
+    assert watch.has_alarm
+    watch.begin()
+    assert not watch.has_alarm
+    watch.score([0, np.nan, 0])
+    assert watch.has_alarm
+
+
+def test_a_watch_knows_the_observation_before_even_if_its_array_is_used_again():
+    density = SequenceDensity(DensitySettings(components=2))
+    walks = np.random.default_rng(0).normal(size=(20, 5, 2)).cumsum(axis=1)
+    density.learn(walks, np.full(20, 5), np.random.default_rng(0))
+    monitor = Monitor(FACTS, _transitions_of(density, np.zeros(2), np.eye(2)))
+    watch, seen = monitor.watch(), np.zeros(2)
+    assert watch.score(seen) == -np.inf
+    seen[:] = 0.5, 1.0
+    assert watch.score(seen) == monitor.score([0.5, 1.0], [0.0, 0.0])
+    watch.begin()
+    assert watch.score(seen) == -np.inf
+
+
 def test_file_gives_the_same_monitor(monitor, tmp_path):
     path = monitor.save(tmp_path / "new" / "monitor.npz")
     again = Monitor.load(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from policyfuzz.core.activations import NoActivations, activations_of
+from policyfuzz.core.activations import NoActivations, act_and_activations, activations_of
 from policyfuzz.policies.loaded import Spaces
 from policyfuzz.policies.python import maker
 from policyfuzz.policies.python_calls import FunctionPolicy
@@ -52,6 +52,20 @@ def reading_changes_nothing(make):
     return found
 
 
+def one_pass_gives_both(make):
+    """Actions and activations of one call are those of two, at every step, to the last bit."""
+    inside, actions = read_and_act(make)
+    policy = make()
+    policy.begin(100)
+    rows = np.arange(100)
+    for step, activations, acted in zip(STEPS, inside, actions, strict=True):
+        both = act_and_activations(policy, step[rows], rows)
+        assert both[0].tobytes() == acted.tobytes()
+        assert both[1].values.tobytes() == activations.values.tobytes()
+        assert both[1].layers == activations.layers
+        rows = rows[rows % 3 > 0]
+
+
 def rows_stay_apart(make):
     policy = make()
     policy.begin(100)
@@ -63,6 +77,7 @@ def rows_stay_apart(make):
 
 def check_perceptron(make):
     found = reading_changes_nothing(make)
+    one_pass_gives_both(make)
     rows_stay_apart(make)
     assert [(layer.name, layer.width) for layer in found[0].layers] == [("hidden 1", 6), ("hidden 2", 64)]
     np.testing.assert_allclose(found[0].values, by_hand(STEPS[0]), rtol=1e-5, atol=1e-5)
@@ -70,6 +85,7 @@ def check_perceptron(make):
 
 def check_memory(make):
     found = reading_changes_nothing(make)
+    one_pass_gives_both(make)
     first = np.tanh(STEPS[0] @ FIRST)
     rows = np.flatnonzero(np.arange(100) % 3)
     np.testing.assert_allclose(found[0].values, first, rtol=1e-5, atol=1e-5)
@@ -82,6 +98,7 @@ def test_npz(tmp_path):
     np.savez(path, W0=FIRST, W1=BACK, W2=FIRST.T[:, :2], activation="tanh")
     make = load_policy(f"npz:{path}", STEER).make
     found = reading_changes_nothing(make)
+    one_pass_gives_both(make)
     rows_stay_apart(make)
     first = np.tanh(STEPS[0].astype(np.float64) @ FIRST)
     np.testing.assert_allclose(found[0].values, np.hstack([first, np.tanh(first @ BACK)]), rtol=1e-9)
@@ -92,6 +109,8 @@ def test_one_layer_alone_has_no_activations(tmp_path):
     policy = load_policy(f"npz:{tmp_path / 'p.npz'}", STEER).make()
     with pytest.raises(NoActivations, match="no layer with weights behind another"):
         policy.activations(STEPS[0], np.arange(100))
+    with pytest.raises(NoActivations):
+        act_and_activations(policy, STEPS[0], np.arange(100))
 
 
 @pytest.mark.parametrize("way", ["batch", "single"])

@@ -28,6 +28,7 @@ def write_campaign(
     seed: int = 0,
     executions: int = 1000,
     stop_reason: str | None = "max-execs",
+    imports: int = 0,
 ) -> Path:
     """A campaign with `size` confirmed findings; `text` is part of all that it names."""
     space = InputSpace((Real(f"speed{text}", 0, 9, unit=f"m{text}"), Real("gap", 0, 1), Angle("heading")))
@@ -48,6 +49,7 @@ def write_campaign(
             flaky=flaky * (batch - 1),
             errors=failed * (batch - 1),
             drawn=200 * batch,
+            imports=imports,
             simulate_seconds=3.0 * batch,
         )
         findings = [a_finding(n, rng, text) for n in range(1, size + flaky + 1)] if batch == 2 else []

@@ -19,6 +19,7 @@ from policyfuzz.report.campaign_report import films as film_files
 from policyfuzz.report.campaign_report import side_by_side, words
 from policyfuzz.report.campaign_report.markdown import escaped, markdown_report
 from policyfuzz.report.campaign_report.page import html_report
+from policyfuzz.report.campaign_report.values import report_values
 from policyfuzz.report.campaign_report.view import Film, read_view
 from policyfuzz.report.campaign_report.write import MOST_BYTES, write_report
 from policyfuzz.report.figures import drawing
@@ -244,6 +245,21 @@ def test_several_campaigns_are_compared_at_equal_effort(tmp_path):
     text = Elements(html_report(views[3:5], COMMAND)).text
     assert "four campaigns of each are needed for a test" in text
     assert "Campaign 2" in text
+
+
+@pytest.mark.usefixtures("quick_drawings")
+def test_instances_that_took_cases_from_others_are_listed_and_not_counted(tmp_path):
+    folders = [write_campaign(tmp_path / f"alone{seed}", strategy="random", seed=seed) for seed in range(4)]
+    folders += [write_campaign(tmp_path / f"main{seed}", seed=seed, imports=seed) for seed in range(4)]
+    short = write_campaign(tmp_path / "short", seed=9, imports=3, executions=10)
+    views = [read_view(folder) for folder in (*folders, short)]
+    (one,) = side_by_side.contrasts(views)
+    # the first of them began with nothing from others, and the short one does not cut the others short
+    assert (one.second.places, one.episodes, one.p_value) == ((4,), 1000, None)
+    for text in (Elements(html_report(views, COMMAND)).text, markdown_report(views)):
+        assert "4 of the campaigns took cases from others" in text
+    assert report_values(views)["left_out_of_contrasts"] == [5, 6, 7, 8]
+    assert side_by_side.left_out_text(views[:5]) == ""
 
 
 def test_corrected_p_values_never_fall():

@@ -5,8 +5,8 @@ import pytest
 
 from policyfuzz import Comparison
 from policyfuzz.report.comparison import Pair
-from policyfuzz.store.comparisons import ERROR, FAILS, PASSES, Ending
-from policyfuzz.triage.compare import FINDINGS_OF_A, POOL, Case
+from policyfuzz.store.comparisons import ERROR, FAILS, FINDINGS_OF_A, PASSES, POOL, Ending
+from policyfuzz.triage.compare import Case
 
 FAIL, PASS, FAULT = Ending(FAILS, "crash", 3, -1.0), Ending(PASSES), Ending(ERROR)
 

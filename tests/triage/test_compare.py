@@ -8,10 +8,8 @@ import pytest
 from policyfuzz import Executions, InputSpace, Real, load_target
 from policyfuzz.core.errors import UsageError
 from policyfuzz.environments.live import digest
-from policyfuzz.store.comparisons import ERROR, FAILS, PASSES
+from policyfuzz.store.comparisons import ERROR, FAILS, FINDINGS_OF_A, PASSES, POOL
 from policyfuzz.triage.compare import (
-    FINDINGS_OF_A,
-    POOL,
     Case,
     Contestant,
     check_comparable,

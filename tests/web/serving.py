@@ -1,6 +1,7 @@
 """Campaigns to look at, and servers that show them."""
 
 import atexit
+import json
 import shutil
 import tempfile
 import threading
@@ -14,9 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from policyfuzz import Budget, CampaignConfig, CampaignWriter, load_target
+from policyfuzz import Budget, CampaignConfig, CampaignReader, CampaignWriter, load_target
 from policyfuzz.campaign.launch import launch
 from policyfuzz.core.settings import CampaignOptions
+from policyfuzz.report.tally import Counts, Tally
+from policyfuzz.store.comparisons import FINDINGS_OF_A, POOL
 from policyfuzz.web.server import ServerSettings, WebServer
 
 TARGET = "ripple:dimensions=3,probability=0.1"
@@ -26,6 +29,19 @@ def write_campaign(folder: Path, executions: int = 600, seed: int = 0) -> Path:
     """A small campaign that has come to its end, or an empty one; those alike are copies of one."""
     shutil.copytree(_campaign(executions, seed), folder, ignore=shutil.ignore_patterns("*-wal", "*-shm"))
     return folder
+
+
+def write_comparison(folder: Path, name: str, other: str = "npz:new.npz") -> None:
+    """A comparison with a policy called `other`, which is worse, beside the campaign in `folder`."""
+    config = CampaignReader(folder).config
+    groups = {
+        FINDINGS_OF_A: Counts(cases=40, fixed=30, still_failing=10),
+        POOL: Counts(cases=2000, still_failing=12, newly_failing=30, both_pass=1956, errors_of_b=2),
+    }
+    tally = Tally(
+        config.target, "the old one", other, groups, 2040, policy_sha256=(config.policy_sha256, "b" * 64)
+    )
+    (folder / name).write_text(json.dumps(tally.summary()))
 
 
 @cache

@@ -15,10 +15,10 @@ from policyfuzz.store.triage_file import FindingTriage, add_to_triage
 from policyfuzz.store.triage_records import Avoidance, Mode, Modes
 from policyfuzz.web import connections
 from tests.store.example_findings import a_finding
-from tests.web.serving import client_of, serving, wait_until, write_campaign
+from tests.web.serving import client_of, serving, wait_until, write_campaign, write_comparison
 
 SCRIPT = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}\x1b[31m\u202e"
-TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate")
+TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate", "policies")
 OTHERS = (
     "evil.example",
     "evil.example:80",
@@ -52,6 +52,8 @@ def hostile_campaign(folder: Path) -> Path:
         survived_by=(SCRIPT,), avoidance=Avoidance("witness", 1, words=SCRIPT, blamed=SCRIPT)
     )
     add_to_triage(folder, instance, {1: known}, Modes((mode,), True, 1.0, 1, 0, 0, reason=SCRIPT))
+    write_comparison(folder, "compare.json", SCRIPT)
+    (folder / f"compare{SCRIPT.replace('/', '')}.json").write_text("no")
     return folder
 
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from benchmarks.campaigns import write_large
-from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, load_target
+from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, estimate, load_target
 from policyfuzz.core.branches import Segment
 from policyfuzz.store.records import BatchRecord, Progress
 from policyfuzz.store.triage_file import FindingTriage, add_to_triage
 from policyfuzz.store.triage_records import Avoidance, Boundary, Mode, Modes
 from tests.browser import DESK, TELEPHONE, opened
 from tests.store.example_findings import a_finding
-from tests.web.serving import TARGET, serving, wait_until, write_campaign
+from tests.web.serving import TARGET, serving, wait_until, write_campaign, write_comparison
 from tests.web.test_attacks import SCRIPT, hostile_campaign
 
 pytestmark = pytest.mark.slow
 
-TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate", "findings/1")
+TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate", "policies", "findings/1")
 #: Findings of the large campaign.
 MANY = 100_000
 
@@ -68,6 +68,9 @@ def triaged(tmp_path_factory) -> Path:
         100,
     )
     add_to_triage(folder, campaign.about["instance"], {1: known}, modes)
+    write_comparison(folder, "compare.json", "npz:" + "a-rather-long-name-" * 6 + ".npz")
+    (folder / "compare-damaged.json").write_text("no")
+    estimate(TARGET, max_execs=600, out=folder / "estimate.npz", force=True)
     return folder
 
 
@@ -160,6 +163,20 @@ def test_live_numbers_move(browser, address):
         seen.page.wait_for_function(
             "before => document.querySelector('[data-live=executions]').textContent !== before", arg=before
         )
+        assert problems(seen) == []
+
+
+def test_comparison_and_estimate_are_reached_by_keyboard_alone(browser, address):
+    with opened(browser, f"{address}/c/triaged/", (*DESK, "light")) as seen:
+        page = seen.page
+        focus_by_tab(page, "a[href$='/policies']")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h2:has-text('B is worse')")
+        assert page.locator(".intervals svg:not(.ticks)").count() == 2
+        assert page.get_by_text("compare-damaged.json").is_visible()
+        focus_by_tab(page, "a[href$='/estimate']")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=plain sampling, 600 episodes")
         assert problems(seen) == []
 
 

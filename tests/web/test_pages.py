@@ -3,12 +3,12 @@ import shutil
 
 import pytest
 
-from policyfuzz import CampaignReader
+from policyfuzz import CampaignReader, estimate
 from policyfuzz.store.triage_file import FindingTriage, add_to_triage
 from policyfuzz.store.triage_records import Avoidance, Boundary, Mode, Modes
-from tests.web.serving import client_of, serving, write_campaign
+from tests.web.serving import TARGET, client_of, serving, write_campaign, write_comparison
 
-TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate")
+TABS = ("", "modes", "findings", "map", "coverage", "errors", "workers", "estimate", "policies")
 
 
 def instance_of(folder):
@@ -114,6 +114,42 @@ def test_modes_and_what_triage_knows_are_shown(tmp_path):
         listed = client.get("/c/c/findings?mode=1&show=all").text
         assert f'findings/{number}"' in listed
         assert "1 to 1 of 1" in listed
+
+
+def test_comparisons_beside_the_campaign_are_shown(tmp_path):
+    folder = write_campaign(tmp_path / "c", 300)
+    write_comparison(folder, "compare-new.json")
+    (folder / "compare-running.json").touch()
+    with serving(folder) as server, client_of(server) as client:
+        page = client.get("/c/c/policies").text
+        assert "B is worse" in page
+        assert "compare-running.json" in page
+        assert "has not come to its end" in page
+        (folder / "compare-new.json").write_text("no")
+        assert "B is worse" not in client.get("/c/c/policies").text
+
+
+def test_estimate_that_can_go_on_is_shown(tmp_path):
+    folder = write_campaign(tmp_path / "c", 300)
+    estimate(TARGET, max_execs=600, out=folder / "estimate.npz", force=True)
+    with serving(folder) as server, client_of(server) as client:
+        assert "plain sampling, 600 episodes" in client.get("/c/c/estimate").text
+
+
+@pytest.mark.parametrize("name", ["estimate.json", "estimate.npz"])
+def test_damaged_estimate_is_told_and_hurts_no_other_page(tmp_path, name):
+    folder = write_campaign(tmp_path / "c", 300)
+    (folder / name).write_text("no")
+    with serving(folder) as server, client_of(server) as client:
+        assert client.get("/c/c/").status_code == 200
+        assert f"{name}: " in client.get("/c/c/estimate").text
+
+
+def test_estimate_that_is_being_printed_is_no_damage(tmp_path):
+    folder = write_campaign(tmp_path / "c", 300)
+    (folder / "estimate.json").touch()
+    with serving(folder) as server, client_of(server) as client:
+        assert "No estimate of this target" in client.get("/c/c/estimate").text
 
 
 def test_finding_shows_its_input_beside_its_parent_and_a_usual_one(finished, client):

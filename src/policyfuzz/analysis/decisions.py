@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.activations import Layer, NoActivations, activations_of, flattened
+from policyfuzz.core.activations import Layer, NoActivations, act_and_activations, flattened
 from policyfuzz.core.branches import Branches, RemembersActions
 from policyfuzz.core.executions import Executions, concatenate
 from policyfuzz.core.interfaces import Policy
@@ -77,11 +77,11 @@ class ReadingPolicy:
         self.begun += count
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-        inside = self._inside(observations, rows)  # before acting, which may change what is remembered
+        actions, inside = self._act(observations, rows)
         steps = np.full(len(rows), self._step, np.int64)
         self._kept.append((rows + self._first, steps, flattened(observations), inside))
         self._step += 1
-        return self._policy.act(observations, rows)
+        return actions
 
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         if isinstance(self._policy, RemembersActions):
@@ -100,16 +100,18 @@ class ReadingPolicy:
             executions, episodes[order], steps[order], seen[order], activations, self.layers, self.why_none
         )
 
-    def _inside(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _act(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
         if not self.why_none:
             try:
-                found = activations_of(self._policy, observations, rows)
+                actions, found = act_and_activations(self._policy, observations, rows)
             except NoActivations as error:
                 self.why_none = error.message
             else:
                 self.layers = found.layers
-                return found.values.astype(np.float32)
-        return np.empty((len(rows), 0), np.float32)
+                return actions, found.values.astype(np.float32)
+        return self._policy.act(observations, rows), np.empty((len(rows), 0), np.float32)
 
 
 def _recorded(

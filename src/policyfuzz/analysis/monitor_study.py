@@ -144,7 +144,7 @@ def fit_monitor_to(
     """A monitor fitted to a part of the lineages in `campaigns`, and what it shows on the others."""
     extras.load("sklearn", "analysis")  # before any episode is run; all methods are fitted
     rng = np.random.default_rng([settings.seed, 1])
-    material = _gathered(target, campaigns, run, settings, _FIT_SEEDS + settings.seed, rng, tell)
+    material = gathered_for_fit(target, campaigns, run, settings, rng, tell)
     held_out = held_out_lineages(material, rng)
     training = material.part(lambda one: ~np.isin(one.lineages, held_out), settings.window)
     testing = material.part(lambda one: np.isin(one.lineages, held_out), settings.window)
@@ -223,6 +223,19 @@ def evaluate_monitor_on(
     if record.lineages < LEAST_LINEAGES:
         record = _without_auc(record, record.lineages, campaigns)
     return record
+
+
+def gathered_for_fit(
+    target: Target,
+    campaigns: Sequence[CampaignReader],
+    run: Run,
+    settings: MonitorSettings,
+    rng: np.random.Generator | None = None,
+    tell: Tell = lambda _what: None,
+) -> Material:
+    """The episodes that a monitor is fitted to and tested on, with random ones of their own."""
+    rng = rng or np.random.default_rng([settings.seed, 1])
+    return _gathered(target, campaigns, run, settings, _FIT_SEEDS + settings.seed, rng, tell)
 
 
 def held_out_lineages(material: Material, rng: np.random.Generator) -> NDArray[np.uint64]:
@@ -314,7 +327,7 @@ def _selection(
     names = np.unique(training.crashes.lineages)
     if len(names) < _INNER_PARTS:
         return {}
-    parts = _inner_parts(training, rng)
+    parts = inner_parts(training, rng)
     sets = (training.crashes, training.near_misses, training.nominal)
     wins: dict[Candidate, list[float]] = {one: [] for one in candidates}
     for number, part in enumerate(parts, 1):
@@ -343,7 +356,7 @@ def _mean_of(values: Sequence[float]) -> Auc:
     return Auc(mean, mean - error, mean + error)
 
 
-def _inner_parts(training: Examples, rng: np.random.Generator) -> list[NDArray[np.uint64]]:
+def inner_parts(training: Examples, rng: np.random.Generator) -> list[NDArray[np.uint64]]:
     """The lines of the training part in a few parts, those with crashes shared out evenly."""
     with_crashes = rng.permutation(np.unique(training.crashes.lineages))
     others = np.setdiff1d(

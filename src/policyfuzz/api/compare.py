@@ -20,15 +20,14 @@ from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReas
 from policyfuzz.core.target import IN_MEMORY, Target
 from policyfuzz.core.whole_file import whole_file
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
-from policyfuzz.report.comparison import Comparison, Pair, Searched
+from policyfuzz.report.comparison import Comparison, Pair
 from policyfuzz.report.ranking import ranked
-from policyfuzz.store.comparisons import Ending, endings_text, read_endings
+from policyfuzz.report.tally import Searched
+from policyfuzz.store.comparisons import FINDINGS_OF_A, FINDINGS_OF_B, Ending, endings_text, read_endings
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import ADAPTERS, load_for
 from policyfuzz.targets.trust import require_trust
 from policyfuzz.triage.compare import (
-    FINDINGS_OF_A,
-    FINDINGS_OF_B,
     Case,
     Contestant,
     cases_of,
@@ -197,16 +196,23 @@ def compare_sides(
         is_same_policy=_is_same_policy(a.target, b.target),
         searched=_searched(a, b),
         setting_differences=_setting_differences(a, b),
+        policy_sha256=(a.target.policy_sha256, b.target.policy_sha256),
     )
     _check_health(comparison)
+    _save(out, endings, named, comparison.tally.summary())
     return comparison
 
 
-def _save(out: Path | None, endings: Mapping[str, tuple[Ending, Ending]], named: str) -> None:
-    """Write all that has been run to the file `out`, if there is one."""
+def _save(
+    out: Path | None,
+    endings: Mapping[str, tuple[Ending, Ending]],
+    named: str,
+    summary: Mapping[str, Any] | None = None,
+) -> None:
+    """Write all that has been run to the file `out`, if there is one; at the end, what it came to."""
     if out is not None and endings:
         with whole_file(out) as unfinished:
-            unfinished.write_text(endings_text(endings, named))
+            unfinished.write_text(endings_text(endings, named, summary))
 
 
 def _is_same_policy(a: Target, b: Target) -> bool:

@@ -23,8 +23,8 @@ Examples:
   policyfuzz report campaigns/acasxu-1 -o report.json    for a program
 
 \b
-Run policyfuzz triage first: it finds the failure modes that the report shows. An estimate in
-DIR/estimate.json, as policyfuzz estimate --json prints it, is shown too."""
+Run policyfuzz triage first: it finds the failure modes that the report shows. It also shows
+DIR/estimate.npz, from policyfuzz estimate -o, and DIR/compare*.json, from policyfuzz compare -o."""
 
 
 @click.command(epilog=EPILOG)

@@ -24,6 +24,11 @@ class NoActivations(PolicyError):
         super().__init__(message, _HINT)
 
 
+def no_hidden_layers() -> NoActivations:
+    """The error for a network of one layer."""
+    return NoActivations("no layer with weights behind another one was found in the policy")
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """Numbers that belong together, in the order in which they are calculated."""
@@ -47,10 +52,16 @@ class Activations:
     def of(cls, parts: Sequence[tuple[str, NDArray[Any]]]) -> "Activations":
         """From the name of each layer and its numbers (m, ...)."""
         if not parts:
-            raise NoActivations("no layer with weights behind another one was found in the policy")
+            raise no_hidden_layers()
         flat = [np.asarray(array, np.float64).reshape(len(array), -1) for _, array in parts]
         layers = tuple(Layer(name, one.shape[1]) for (name, _), one in zip(parts, flat, strict=True))
         return cls(np.concatenate(flat, axis=1), layers)
+
+    @property
+    def by_layer(self) -> tuple[NDArray[np.float64], ...]:
+        """(m, width) the numbers of each layer."""
+        ends = np.cumsum([layer.width for layer in self.layers])[:-1]
+        return tuple(np.split(self.values, ends, axis=1))
 
     @classmethod
     def hidden(cls, arrays: Sequence[NDArray[Any]]) -> "Activations":
@@ -91,6 +102,22 @@ def activations_of(policy: Policy, observations: NDArray[Any], rows: NDArray[np.
     if not isinstance(policy, ShowsActivations):
         raise NoActivations(f"a policy of type {type(policy).__name__} has no activations that can be read")
     return policy.activations(observations, rows)
+
+
+def act_and_activations(
+    policy: Policy, observations: NDArray[Any], rows: NDArray[np.int64]
+) -> tuple[NDArray[Any], Activations]:
+    """What `policy.act` gives, and the activations behind it.
+
+    It takes one pass where the policy has a method `act_and_activations` with these arguments, and two
+    elsewhere. Raises `NoActivations`, before anything was done, if the policy cannot show any.
+    """
+    in_one_pass = getattr(policy, "act_and_activations", None)
+    if in_one_pass is not None:
+        found: tuple[NDArray[Any], Activations] = in_one_pass(observations, rows)
+        return found
+    inside = activations_of(policy, observations, rows)
+    return policy.act(observations, rows), inside
 
 
 def flattened(observations: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,22 +1,26 @@
-"""Ways to score what a policy sees, or what goes on inside it: arrays and one compiled loop each.
+"""Ways to score what a policy sees, or what goes on inside it: arrays, and how they are packed for a kernel.
 
-A score is larger the nearer a crash seems. A row does not depend on the others of its batch, and a number
-that is NaN makes the score NaN.
+A score is larger the nearer a crash seems. A row has the same score alone and in any batch, to the last bit,
+and a number that is NaN makes the score NaN.
+
+All arrays of a detector lie in one packed array. A call of a compiled function costs about as much for each
+array that it is given as a small detector takes altogether, and a score has to be cheap beside a policy.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.compiled import kernel
+from policyfuzz.monitors import kernels
 
 #: No detector has more numbers of a kind.
 _MOST = 1 << 24
 _FLOAT, _WHOLE = np.dtype(np.float64), np.dtype(np.int64)
+#: Decisions of a tree, one after another, at most.
+_DEEPEST = 64
 
 
 class Detector(Protocol):
@@ -36,6 +40,10 @@ class Detector(Protocol):
         """(n,) scores of `rows` (n, width); `previous` (n, width) are the rows one step before."""
         ...
 
+    def score(self, row: NDArray[np.float64], previous: NDArray[np.float64]) -> float:
+        """The score of one `row` (width,); `previous` (width,) is the row one step before."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
@@ -43,19 +51,24 @@ class Linear:
 
     weights: NDArray[np.float64]  #: (width,)
     bias: NDArray[np.float64]  #: (1,)
+    packed: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
     needs_previous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check(self, weights=(_FLOAT, 1), bias=(_FLOAT, 1))
         _expect(len(self.bias) == 1, "there is one bias")
+        object.__setattr__(self, "packed", np.concatenate([self.bias, self.weights]))
 
     @property
     def width(self) -> int:
         return len(self.weights)
 
     def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(_linear(rows, self.weights, self.bias))
+        return kernels.linear_rows(rows, self.packed)
+
+    def score(self, row: NDArray[np.float64], previous: NDArray[np.float64]) -> float:
+        return kernels.linear(row, self.packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +79,7 @@ class Clusters:
     axes: NDArray[np.float64]  #: (p, width) what distances are measured along
     normal: NDArray[np.float64]  #: (a, p) centres
     abnormal: NDArray[np.float64]  #: (b, p) centres
+    packed: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
     needs_previous: ClassVar[bool] = False
 
@@ -73,13 +87,20 @@ class Clusters:
         _check(self, location=(_FLOAT, 1), axes=(_FLOAT, 2), normal=(_FLOAT, 2), abnormal=(_FLOAT, 2))
         has_axes = all(one.shape[1] == len(self.axes) for one in (self.normal, self.abnormal))
         _expect(self.axes.shape[1] == self.width and has_axes, "axes, centres and location fit")
+        sizes = len(self.axes), len(self.normal), len(self.abnormal)
+        # a kernel goes along axes and centres side by side
+        tables = self.axes.T, self.normal.T, self.abnormal.T
+        object.__setattr__(self, "packed", _joined(sizes, self.location, *tables))
 
     @property
     def width(self) -> int:
         return len(self.location)
 
     def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(_clusters(rows, self.location, self.axes, self.normal, self.abnormal))
+        return kernels.clusters_rows(rows, self.packed)
+
+    def score(self, row: NDArray[np.float64], previous: NDArray[np.float64]) -> float:
+        return kernels.clusters(row, self.packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +118,7 @@ class Trees:
     right: NDArray[np.int64]  #: (m,)
     value: NDArray[np.float64]  #: (m,) of a leaf
     bias: NDArray[np.float64]  #: (1,)
+    packed: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
     needs_previous: ClassVar[bool] = False
 
@@ -114,14 +136,32 @@ class Trees:
             # so every walk ends
             is_behind = (children > np.arange(count)) & (children < count)
             _expect(bool(is_behind[inner].all()), "children lie behind their parents")
+        object.__setattr__(self, "packed", self._pack())
 
     @property
     def width(self) -> int:
         return int(self.inputs[0])
 
     def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
-        table = self.feature, self.threshold, self.left, self.right, self.value
-        return np.asarray(_trees(rows, self.roots, *table, self.bias[0]))
+        return kernels.trees_rows(rows, self.packed)
+
+    def score(self, row: NDArray[np.float64], previous: NDArray[np.float64]) -> float:
+        return kernels.trees(row, self.packed)
+
+    def _pack(self) -> NDArray[np.float64]:
+        """Trees as they are walked: always as many decisions as the deepest has, a leaf leads to itself."""
+        nodes = np.arange(len(self.feature))
+        is_leaf = self.feature < 0
+        left, right = (np.where(is_leaf, nodes, one) for one in (self.left, self.right))
+        reached, depth = np.unique(self.roots), 0
+        while not is_leaf[reached].all():
+            reached, depth = np.unique([left[reached], right[reached]]), depth + 1
+            _expect(depth <= _DEEPEST, f"a tree takes at most {_DEEPEST} decisions")
+        words = np.column_stack([np.where(is_leaf, 0, self.feature), left, right]).astype(np.int64)
+        numbers = np.where(is_leaf, self.value, self.threshold)
+        table = np.column_stack([words.view(np.float64), numbers])
+        roots = self.roots.view(np.float64)
+        return _joined((len(self.roots), depth), self.bias, roots, table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +182,7 @@ class Transitions:
     log_norms: NDArray[np.float64]  #: (k,) of a point with its increments
     marginal_log_norms: NDArray[np.float64]  #: (k,) of a point alone
     constant: NDArray[np.float64]  #: (1,) added to the log-density
+    packed: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
     needs_previous: ClassVar[bool] = True
 
@@ -167,26 +208,35 @@ class Transitions:
         )
         _expect(fits, "the sizes of its mixture fit")
         _expect(bool(((self.moving >= 0) & (self.moving < points)).all()), "its moving coordinates exist")
+        object.__setattr__(self, "packed", self._pack())
 
     @property
     def width(self) -> int:
         return len(self.location)
 
     def scores(self, rows: NDArray[np.float64], previous: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = _transitions(
-            rows,
-            previous,
+        return kernels.transitions_rows(rows, previous, self.packed)
+
+    def score(self, row: NDArray[np.float64], previous: NDArray[np.float64]) -> float:
+        return kernels.transitions(row, previous, self.packed)
+
+    def _pack(self) -> NDArray[np.float64]:
+        """Its arrays as a kernel goes through them: axes, and rows of all components, side by side."""
+        sizes = len(self.axes), len(self.moving), len(self.log_norms)
+        whiteners = np.tril(self.whiteners).transpose(2, 1, 0)
+        return _joined(
+            sizes,
+            self.constant,
             self.location,
-            self.axes,
+            self.axes.T,
             self.limits,
-            self.moving,
             self.resting,
-            self.whiteners,
-            self.offsets,
+            np.ascontiguousarray(self.moving).view(np.float64),
             self.log_norms,
             self.marginal_log_norms,
+            self.offsets.T,
+            whiteners,
         )
-        return np.asarray(found - self.constant[0])
 
 
 #: Name in files to the class.
@@ -201,7 +251,12 @@ DETECTORS: Mapping[str, type[Any]] = {
 def arrays_of(detector: Detector) -> tuple[str, dict[str, NDArray[Any]]]:
     """The name of its class, and its arrays by name."""
     name = next(name for name, kind in DETECTORS.items() if type(detector) is kind)
-    return name, {one.name: getattr(detector, one.name) for one in fields(DETECTORS[name])}
+    return name, {name: getattr(detector, name) for name in _stored(DETECTORS[name])}
+
+
+def _stored(kind: type[Any]) -> list[str]:
+    """Names of the arrays that make a detector."""
+    return [one.name for one in fields(kind) if one.init]
 
 
 def detector_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> Detector:
@@ -209,7 +264,7 @@ def detector_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> Detector:
     if name not in DETECTORS:
         raise ValueError(f"{name!r:.50} is no detector")
     kind = DETECTORS[name]
-    wanted = [one.name for one in fields(kind)]
+    wanted = _stored(kind)
     if sorted(arrays) != sorted(wanted):
         raise ValueError(f"{name} has arrays {', '.join(sorted(arrays))}, expected {', '.join(wanted)}")
     found: Detector = kind(**arrays)
@@ -233,136 +288,6 @@ def _expect(holds: bool, what: str) -> None:
         raise ValueError(f"it does not hold that {what}")
 
 
-@kernel
-def _linear(
-    rows: NDArray[np.float64], weights: NDArray[np.float64], bias: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    scores = np.empty(rows.shape[0])
-    for row in range(rows.shape[0]):
-        total = bias[0]
-        for place in range(rows.shape[1]):
-            total += weights[place] * rows[row, place]
-        scores[row] = total
-    return scores
-
-
-@kernel
-def _clusters(
-    rows: NDArray[np.float64],
-    location: NDArray[np.float64],
-    axes: NDArray[np.float64],
-    normal: NDArray[np.float64],
-    abnormal: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    scores, point = np.empty(rows.shape[0]), np.empty(axes.shape[0])
-    for row in range(rows.shape[0]):
-        total = 0.0
-        for axis in range(axes.shape[0]):
-            value = 0.0
-            for place in range(rows.shape[1]):
-                value += axes[axis, place] * (rows[row, place] - location[place])
-            point[axis] = value
-            total += value
-        scores[row] = _nearest(point, normal) - _nearest(point, abnormal)
-        if math.isnan(total):
-            scores[row] = np.nan
-    return scores
-
-
-@kernel
-def _nearest(point: NDArray[np.float64], centres: NDArray[np.float64]) -> float:
-    least = np.inf
-    for centre in range(centres.shape[0]):
-        total = 0.0
-        for axis in range(point.shape[0]):
-            total += (point[axis] - centres[centre, axis]) ** 2
-        least = min(least, total)
-    return math.sqrt(least)
-
-
-@kernel
-def _trees(
-    rows: NDArray[np.float64],
-    roots: NDArray[np.int64],
-    feature: NDArray[np.int64],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    value: NDArray[np.float64],
-    bias: float,
-) -> NDArray[np.float64]:
-    scores = np.empty(rows.shape[0])
-    for row in range(rows.shape[0]):
-        total = bias
-        for tree in range(roots.shape[0]):
-            node = roots[tree]
-            while feature[node] >= 0:
-                # as scikit-learn compares
-                is_left = np.float32(rows[row, feature[node]]) <= threshold[node]
-                node = left[node] if is_left else right[node]
-            total += value[node]
-        for place in range(rows.shape[1]):
-            if math.isnan(rows[row, place]):
-                total = np.nan
-        scores[row] = total
-    return scores
-
-
-@kernel
-def _transitions(
-    rows: NDArray[np.float64],
-    previous: NDArray[np.float64],
-    location: NDArray[np.float64],
-    axes: NDArray[np.float64],
-    limits: NDArray[np.float64],
-    moving: NDArray[np.int64],
-    resting: NDArray[np.float64],
-    whiteners: NDArray[np.float64],
-    offsets: NDArray[np.float64],
-    log_norms: NDArray[np.float64],
-    marginal_log_norms: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    count, dimensions, components = rows.shape[0], axes.shape[0], log_norms.shape[0]
-    both = dimensions + moving.shape[0]
-    scores, change, point = np.empty(count), np.empty(dimensions), np.empty(both)
-    joint, marginal = np.empty(components), np.empty(components)
-    for row in range(count):
-        penalty = 0.0
-        for axis in range(dimensions):
-            before, now = 0.0, 0.0
-            for place in range(rows.shape[1]):
-                before += axes[axis, place] * (previous[row, place] - location[place])
-                now += axes[axis, place] * (rows[row, place] - location[place])
-            limit = limits[axis]
-            # NaN passes both comparisons
-            before = limit if before > limit else (-limit if before < -limit else before)
-            now = limit if now > limit else (-limit if now < -limit else now)
-            point[axis] = before
-            change[axis] = now - before
-            penalty += resting[axis] * change[axis] * change[axis]
-        for place in range(moving.shape[0]):
-            point[dimensions + place] = change[moving[place]]
-        for component in range(components):
-            squares = 0.0
-            for axis in range(both):
-                value = -offsets[component, axis]
-                for place in range(axis + 1):
-                    value += whiteners[component, axis, place] * point[place]
-                squares += value * value
-                if axis == dimensions - 1:
-                    marginal[component] = marginal_log_norms[component] - 0.5 * squares
-            joint[component] = log_norms[component] - 0.5 * squares
-        scores[row] = _log_sum(marginal) - _log_sum(joint) + penalty
-    return scores
-
-
-@kernel
-def _log_sum(logs: NDArray[np.float64]) -> float:
-    """The log of the sum of exp(`logs`)."""
-    largest = logs[0]
-    for one in logs:
-        largest = one if one > largest else largest
-    total = 0.0
-    for one in logs:
-        total += math.exp(one - largest)
-    return float(largest + math.log(total))
+def _joined(sizes: tuple[int, ...], *arrays: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All numbers of `arrays` behind `sizes`, which keep their bits as whole numbers."""
+    return np.concatenate([np.array(sizes, np.int64).view(np.float64), *(np.ravel(one) for one in arrays)])

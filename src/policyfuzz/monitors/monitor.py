@@ -23,6 +23,7 @@ from policyfuzz.core.files import read_regular
 from policyfuzz.core.whole_file import make_folder_of, whole_file
 from policyfuzz.core.zip_files import DamagedZip, read_arrays
 from policyfuzz.monitors.detectors import Detector, arrays_of, detector_of
+from policyfuzz.monitors.watch import Watch
 
 #: What a monitor is given.
 OBSERVATIONS, ACTIVATIONS = "observations", "activations"
@@ -81,7 +82,13 @@ class Monitor:
         A monitor of activations is given activations instead. One whose detector `needs_previous` scores the
         way from the `previous` observation; without it the score is -inf: there is nothing to judge yet.
         """
-        rows, is_one = self._rows(given)
+        row = np.ascontiguousarray(given, np.float64)
+        if row.shape == (self.detector.width,):  # what happens at every step of a policy
+            if not self.detector.needs_previous:
+                return self.detector.score(row, row)
+            if np.shape(previous) == row.shape:
+                return self.detector.score(row, np.ascontiguousarray(previous, np.float64))
+        rows, is_one = self._rows(row)
         before = rows
         if self.detector.needs_previous:
             if previous is None:
@@ -94,6 +101,10 @@ class Monitor:
                 )
         scores = self.detector.scores(rows, before)
         return float(scores[0]) if is_one else scores
+
+    def watch(self) -> Watch:
+        """Its score of one episode, step by step, without looking after what came before."""
+        return Watch(self)
 
     def alarm(self, given: Any, previous: Any = None) -> Any:
         """True where the score is above the threshold, or is NaN. Arguments as for `score`."""
@@ -140,8 +151,6 @@ class Monitor:
         """(n, width) rows, and whether it was a single one."""
         width = self.detector.width
         array = np.ascontiguousarray(given, np.float64)
-        if array.shape == (width,):  # first, since it is what happens at every step of a policy
-            return array[None], True
         if array.ndim == 2 and array.shape[1] == width:
             return array, False
         if array.size == width:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import pairwise
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from policyfuzz.core.activations import Activations, Layer, no_hidden_layers
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.files import is_file
@@ -113,6 +115,23 @@ class MlpBank:
 
     def __call__(self, inputs: NDArray[Any], which: NDArray[np.int64]) -> NDArray[np.float64]:
         """Map `inputs` (n, in) through networks `which` (n,) to outputs (n, out)."""
+        return self._run(inputs, which, np.empty((len(inputs), 0)), 0)
+
+    def with_activations(
+        self, inputs: NDArray[Any], which: NDArray[np.int64], tells_network: bool = False
+    ) -> tuple[NDArray[np.float64], Activations]:
+        """What a call gives, and what the hidden layers give on the way, in the same pass.
+
+        With `tells_network` they come behind a one for the network that the row goes through, zeros for the
+        others.
+        """
+        layers, first, width = _inner_layers(self.sizes, len(self.parameters) if tells_network else 0)
+        values = np.zeros((len(inputs), width))
+        return self._run(inputs, which, values, first), Activations(values, layers)
+
+    def _run(
+        self, inputs: NDArray[Any], which: NDArray[np.int64], hidden: NDArray[np.float64], first: int
+    ) -> NDArray[np.float64]:
         if inputs.ndim != 2 or inputs.shape[1] != self.sizes[0]:
             raise PolicyError(
                 f"observations have shape {inputs.shape}, the networks expect (n, {self.sizes[0]})",
@@ -126,19 +145,23 @@ class MlpBank:
             np.ascontiguousarray(inputs, np.float64),
             which,
             outputs,
+            hidden,
+            first,
         )
         return outputs
 
-    def hidden(self, inputs: NDArray[Any], which: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        """What each hidden layer (n, width) gives on the way of `inputs` (n, in), as in a call."""
-        values, found, offset = np.asarray(inputs, np.float64), [], 0
-        for (n_in, n_out), activation in zip(pairwise(self.sizes[:-1]), self.activations, strict=False):
-            size = (n_in + 1) * n_out
-            layer = np.ascontiguousarray(self.parameters[:, offset : offset + size])
-            values = MlpBank(layer, (n_in, n_out), (activation,))(values, which)
-            found.append(values)
-            offset += size
-        return found
+
+@cache
+def _inner_layers(sizes: tuple[int, ...], networks: int) -> tuple[tuple[Layer, ...], int, int]:
+    """Layers of activations of networks with these widths, the first column of hidden ones, and all columns.
+
+    The first layer tells which of `networks` acts, unless there are 0.
+    """
+    if len(sizes) < 3:
+        raise no_hidden_layers()
+    hidden = [Layer(f"hidden {number}", width) for number, width in enumerate(sizes[1:-1], 1)]
+    layers = [Layer("acting network", networks), *hidden] if networks else hidden
+    return tuple(layers), networks, networks + sum(sizes[1:-1])
 
 
 def shipped(name: str) -> Traversable:
@@ -229,9 +252,13 @@ def forward(
     inputs: NDArray[np.floating],
     which: NDArray[np.int64],
     outputs: NDArray[np.floating],
+    hidden: NDArray[np.floating],
+    first_column: int,
 ) -> None:
     """Row i of `inputs` (n, in) through network `which[i]` into row i of `outputs` (n, out).
 
+    What the hidden layers give goes into `hidden` (n, k) from `first_column` on, unless k is 0. If there are
+    columns in front of it, that of the network gets a one.
     `parameters` (networks, p) holds for each network its layers one after another, each a weight
     matrix (in, out) followed by a bias (out,).
     """
@@ -259,6 +286,10 @@ def forward(
                 break
             source, target = first, second
             offset = 0
+            column_before = first_column
+            if first_column > 0:
+                for row in range(filled):
+                    hidden[rows[row], network] = 1
             for layer in range(layers):
                 n_in, n_out = sizes[layer], sizes[layer + 1]
                 weights = flat[offset : offset + n_in * n_out].reshape(n_in, n_out)
@@ -281,6 +312,11 @@ def forward(
                     for row in range(BLOCK_ROWS):
                         for column in range(n_out):
                             result[row, column] += bias[column]
+                if hidden.shape[1] > 0 and layer < layers - 1:
+                    for row in range(filled):
+                        for column in range(n_out):
+                            hidden[rows[row], column_before + column] = result[row, column]
+                    column_before += n_out
                 source, target = target, source
             scores = source[: BLOCK_ROWS * sizes[-1]].reshape(BLOCK_ROWS, sizes[-1])
             for row in range(filled):

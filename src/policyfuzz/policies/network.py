@@ -38,6 +38,8 @@ class Network:
     gives_actions: bool = False  #: outputs are the actions of the environment as they are
     #: As `run`, but gives what each hidden layer is (rows, ...); None if that cannot be known.
     hidden: Callable[..., Arrays] | None = None
+    #: What `run` and then `hidden` give, of one pass and to the same bits; None if that takes two.
+    both: Callable[..., Arrays] | None = None
 
     def with_copies(self, rows: int) -> "Network":
         """The same, which takes exactly this many `rows`, as a network of one row: it gets copies of that.
@@ -45,7 +47,8 @@ class Network:
         In small blocks even the position of a row changes how it is rounded, so other rows cannot fill them.
         """
         hidden = None if self.hidden is None else _with_copies(self.hidden, rows)
-        return replace(self, run=_with_copies(self.run, rows), hidden=hidden, rows=1)
+        both = None if self.both is None else _with_copies(self.both, rows)
+        return replace(self, run=_with_copies(self.run, rows), hidden=hidden, both=both, rows=1)
 
 
 class NetworkPolicy:
@@ -74,12 +77,8 @@ class NetworkPolicy:
 
     def outputs(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
         """What the network itself gives (m, ...) for `observations` of episodes `rows` (m,)."""
-        network = self._network
-        inputs = [layout(observations) for layout in network.layouts]
-        states = [state[rows] for state in self._states]
-        outputs, *states = _through(network.run, [*inputs, *states], network.rows)
-        for memory, state in zip(self._states, states, strict=True):
-            memory[rows] = state
+        outputs, *states = _through(self._network.run, self._given(observations, rows), self._network.rows)
+        self._remember(states, rows)
         return outputs
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
@@ -88,9 +87,31 @@ class NetworkPolicy:
             raise NoActivations("the policy is a function, and what goes on inside it cannot be read")
         if self._hidden_rows == 0:
             self._hidden_rows = network.rows if _hidden_keeps_rows_apart(network, self._spaces) else 1
-        inputs = [layout(observations) for layout in network.layouts]
-        states = [state[rows] for state in self._states]
-        return Activations.hidden(_through(network.hidden, [*inputs, *states], self._hidden_rows))
+        return Activations.hidden(
+            _through(network.hidden, self._given(observations, rows), self._hidden_rows)
+        )
+
+    def act_and_activations(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], Activations]:
+        """Both of one pass, if the network can."""
+        network = self._network
+        if network.both is None:
+            inside = self.activations(observations, rows)
+            return self.act(observations, rows), inside
+        outputs, *rest = _through(network.both, self._given(observations, rows), network.rows)
+        inside = Activations.hidden(rest[len(self._states) :])
+        self._remember(rest[: len(self._states)], rows)
+        return self.decode(outputs), inside
+
+    def _given(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """What the network takes: its inputs, and its states of episodes `rows`."""
+        inputs = [layout(observations) for layout in self._network.layouts]
+        return [*inputs, *(state[rows] for state in self._states)]
+
+    def _remember(self, states: Sequence[NDArray[Any]], rows: NDArray[np.int64]) -> None:
+        for memory, state in zip(self._states, states, strict=True):
+            memory[rows] = state
 
     def decode(self, outputs: NDArray[Any]) -> NDArray[Any]:
         """Actions for `outputs`."""

@@ -77,7 +77,11 @@ def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]
         return (bank(block, np.zeros(len(block), np.int64)),)
 
     def hidden(block: NDArray[Any]) -> Arrays:
-        return tuple(bank.hidden(block, np.zeros(len(block), np.int64)))
+        return both(block)[1:]
+
+    def both(block: NDArray[Any]) -> Arrays:
+        outputs, inside = bank.with_activations(block, np.zeros(len(block), np.int64))
+        return outputs, *inside.by_layer
 
     def layout(observations: NDArray[Any]) -> NDArray[Any]:
         return view.convert(observations).reshape(len(observations), bank.sizes[0]).astype(np.float64)
@@ -85,7 +89,14 @@ def _as_network(bank: MlpBank, view: View, rescale: bool, notes: tuple[str, ...]
     notes = (*notes, view.note) if view.note else notes
     may_squash = bank.activations[-1] == "tanh"
     return Network(
-        run, (layout,), rows=None, rescale=rescale, notes=notes, may_squash=may_squash, hidden=hidden
+        run,
+        (layout,),
+        rows=None,
+        rescale=rescale,
+        notes=notes,
+        may_squash=may_squash,
+        hidden=hidden,
+        both=both,
     )
 
 

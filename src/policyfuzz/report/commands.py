@@ -34,7 +34,14 @@ def triage_command(campaign: CampaignReader) -> str:
 def estimate_command(campaign: CampaignReader, path: str) -> str:
     """Estimates the failure probability, and keeps the result in the file `path`."""
     words = ("policyfuzz", "estimate", campaign.config.target, *_policy(campaign), *_trust(campaign))
-    return f"{_joined(*words, '--json')} > {shlex.quote(path)}"
+    return _joined(*words, "-o", path)
+
+
+def compare_command(campaign: CampaignReader) -> str:
+    """Compares the policy with another one, and keeps the result beside the campaign."""
+    path = campaign.folder / "compare.json"
+    words = ("policyfuzz", "compare", str(campaign.folder), "--policy", "OTHER", *_trust(campaign))
+    return _joined(*words, "-o", str(path))
 
 
 def fuzz_command(campaign: CampaignReader) -> str:

@@ -10,7 +10,10 @@ from typing import Any
 
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.files import read_regular
+from policyfuzz.store.plain_records import to_plain
 
+#: Groups of cases: findings of the campaign of each policy, and the random pool.
+FINDINGS_OF_A, FINDINGS_OF_B, POOL = "findings of A", "findings of B", "pool"
 #: What an episode came to. An error is a fault of the environment, and says nothing about the policy.
 PASSES, FAILS, ERROR = "passes", "fails", "error"
 #: More than any comparison needs.
@@ -58,10 +61,13 @@ def read_endings(path: Path, identity: str) -> Endings:
     return endings
 
 
-def endings_text(endings: Mapping[str, tuple[Ending, Ending]], identity: str) -> str:
-    """The content of the file for these `endings`."""
+def endings_text(
+    endings: Mapping[str, tuple[Ending, Ending]], identity: str, summary: Mapping[str, Any] | None = None
+) -> str:
+    """The content of the file for these `endings`, with the `summary` of a comparison that has ended."""
     cases = {key: [_values(one) for one in pair] for key, pair in endings.items()}
-    return json.dumps({"comparison": identity, "cases": cases}, allow_nan=False)
+    known = {} if summary is None else {"summary": to_plain(summary)}
+    return json.dumps({"comparison": identity, **known, "cases": cases}, allow_nan=False)
 
 
 def _values(ending: Ending) -> list[Any]:

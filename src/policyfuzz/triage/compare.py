@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from policyfuzz.core.errors import UsageError
 from policyfuzz.core.target import Run, Target
 from policyfuzz.search.strategies import make_fuzzer
-from policyfuzz.store.comparisons import ERROR, FAILS, PASSES, Ending, Endings
+from policyfuzz.store.comparisons import ERROR, FAILS, PASSES, POOL, Ending, Endings
 from policyfuzz.store.records import Finding
 
-#: Groups of cases: findings of the campaign of each policy, and the random pool.
-FINDINGS_OF_A, FINDINGS_OF_B, POOL = "findings of A", "findings of B", "pool"
 #: Inputs of the pool that are drawn together; a larger pool begins with a smaller one.
 _DRAWN_AT_ONCE = 256
 #: Added to the seed of the pool. A policy may have been trained on what campaigns drew, so their seeds, which

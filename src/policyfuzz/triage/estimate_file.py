@@ -14,6 +14,7 @@ from policyfuzz.core.files import read_regular
 from policyfuzz.core.inputs import SEED_END
 from policyfuzz.core.target import Run, Target
 from policyfuzz.core.zip_files import DamagedZip, read_arrays
+from policyfuzz.store.plain_records import to_plain
 from policyfuzz.triage.estimate import EstimateSettings
 from policyfuzz.triage.estimation import Counts, Estimation, Phase, Why
 from policyfuzz.triage.subset_simulation import FAILED, SubsetSimulation
@@ -36,6 +37,9 @@ def estimation_bytes(estimation: Estimation) -> bytes:
         "counts": np.array(list(asdict(estimation.counts).values()), np.int64),
         "first_scores": estimation.first_scores,
     }
+    if estimation.counts.draws:
+        known = json.dumps(to_plain(estimation.estimate)).encode()
+        arrays["estimate"] = np.frombuffer(known, np.uint8)  # for readers who do not have the target
     if estimation.climb is not None:
         arrays |= {_CLIMB + one.name: getattr(estimation.climb, one.name) for one in fields(SubsetSimulation)}
     data = io.BytesIO()
@@ -56,6 +60,15 @@ def read_estimation(path: Path, target: Target, run: Run, settings: EstimateSett
         ) from error
 
 
+def known_estimate(content: bytes) -> Any:
+    """What a file with this `content` says of its estimate so far; None if it does not.
+
+    It is for readers without the target. An estimation that goes on does not look at it.
+    """
+    arrays = read_arrays(content, _MOST_BYTES)
+    return json.loads(_text(arrays["estimate"])) if "estimate" in arrays else None
+
+
 def _facts(target: Target, settings: EstimateSettings) -> dict[str, Any]:
     """What an estimate follows from."""
     return {
@@ -69,13 +82,16 @@ def _facts(target: Target, settings: EstimateSettings) -> dict[str, Any]:
 
 
 def _facts_in(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    facts = arrays["facts"]
-    if facts.dtype != np.uint8 or facts.ndim != 1 or facts.size > _MOST_FACT_BYTES:
-        raise ValueError("its facts are no text")
-    values = json.loads(facts.tobytes())
+    values = json.loads(_text(arrays["facts"]))
     if not isinstance(values, dict):
         raise ValueError("its facts have no names")
     return values
+
+
+def _text(array: NDArray[Any]) -> bytes:
+    if array.dtype != np.uint8 or array.ndim != 1 or array.size > _MOST_FACT_BYTES:
+        raise ValueError("its facts are no text")
+    return array.tobytes()
 
 
 #: Facts for a reader.

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from policyfuzz.core.errors import CampaignError, PolicyFuzzError
 from policyfuzz.core.visible import visible
+from policyfuzz.report.campaign_report.side_by_side import left_out_text
 from policyfuzz.report.instances import Instance, groups_of, instance_at, together
 from policyfuzz.report.quantities import format_rate
 from policyfuzz.store.database import picture_file
@@ -63,6 +64,7 @@ _TABS = (
     ("errors", "Errors"),
     ("workers", "Workers"),
     ("estimate", "Estimate"),
+    ("policies", "Other policies"),
 )
 
 
@@ -134,7 +136,13 @@ class Page:
         compared = [
             self._compared(entry) for entry, (_, one) in zip(entries, found, strict=True) if _is_here(one)
         ]
-        return self._page("compare.html", title="Compare", rows=rows, contrasts=pages.contrast_rows(compared))
+        return self._page(
+            "compare.html",
+            title="Compare",
+            rows=rows,
+            contrasts=pages.contrast_rows(compared),
+            left_out=left_out_text(compared),
+        )
 
     def _compared(self, entry: Entry) -> pages.Compared:
         made: pages.Compared = self._cache.get(entry, "compared", pages.Compared.of)
@@ -172,6 +180,7 @@ class Page:
             "errors": lambda campaign: pages.errors(campaign, _number(given.get("page", ""), 1)),
             "workers": pages.workers,
             "estimate": pages.estimate,
+            "policies": pages.compared_policies,
         }
         if top["host"] is not None:
             return self._page("elsewhere.html", entry=entry, head=top, tab=tab, title=dict(_TABS)[tab])

@@ -19,7 +19,7 @@ MOST_CAMPAIGNS = 1000
 _LONGEST_SLUG = 60
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 #: Files of a campaign that pages read.
-_READ = (FILE_NAME, "triage.json", "coverage.json", "estimate.json")
+_READ = (FILE_NAME, "triage.json", "coverage.json", "estimate.json", "estimate.npz")
 
 
 class NoSuchCampaign(CampaignError):

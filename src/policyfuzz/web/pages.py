@@ -15,6 +15,7 @@ from policyfuzz.report.campaign_report.words import verdict
 from policyfuzz.report.commands import (
     POLICY_OF_TARGET,
     code_of,
+    compare_command,
     estimate_command,
     fuzz_command,
     replay_command,
@@ -29,6 +30,8 @@ from policyfuzz.report.marks import mode_mark
 from policyfuzz.report.mode_summaries import ModeSummary, mode_summaries
 from policyfuzz.report.ranking import representatives
 from policyfuzz.report.statistics import FailureProbability
+from policyfuzz.report.stored_comparisons import StoredComparison, comparison_names, stored_comparisons
+from policyfuzz.report.tally import HEADS
 from policyfuzz.store.coverage_file import coverage_of
 from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
@@ -116,7 +119,7 @@ class _Standing:
             0 if modes is None else len(modes.modes),
             modes is not None and modes.is_stable and bool(modes.modes),
             FailureProbability.of_campaigns([progress], campaign.is_solvability_tested),
-            stored_estimate(campaign),
+            known_estimate(campaign)[0],
             campaign.starts() if reason == StopReason.EXHAUSTED.value else None,
         )
 
@@ -146,6 +149,7 @@ def commands(campaign: CampaignReader) -> dict[str, str]:
         "triage": triage_command(campaign),
         "coverage": f"policyfuzz coverage {folder}{trust}",
         "estimate": estimate_command(campaign, str(estimate_path(campaign.folder))),
+        "compare": compare_command(campaign),
         "again": fuzz_command(campaign),
     }
 
@@ -440,10 +444,19 @@ def _contrast_text(one: Contrast) -> str:
     return "the first finds more" if one.effect > 1 / 2 else "the second finds more"
 
 
+def known_estimate(campaign: CampaignReader) -> tuple[Estimate | None, str]:
+    """The estimate beside `campaign`, and what is wrong with its file, from which no page suffers."""
+    try:
+        return stored_estimate(campaign), ""
+    except CampaignError as error:
+        return None, f"{error.message}; {error.hint}"
+
+
 def estimate(campaign: CampaignReader) -> dict[str, Any]:
     """How likely a failure is."""
-    progress, known = campaign.progress(), stored_estimate(campaign)
+    progress, (known, problem) = campaign.progress(), known_estimate(campaign)
     failure = FailureProbability.of_campaigns([progress], campaign.is_solvability_tested)
+    shown: dict[str, FailureProbability | Estimate] = {"random draws": failure} if failure.draws else {}
     return {
         "sentence": str(failure),
         "probability": failure,
@@ -453,18 +466,52 @@ def estimate(campaign: CampaignReader) -> dict[str, Any]:
         "commands": commands(campaign),
         "starts": campaign.starts(),
         "stored": None if known is None else [short(line, 400) for line in str(known).splitlines()],
+        "problem": short(problem, 400),
         "is_complete": known is not None and known.is_complete,
-        "intervals": _intervals(failure, known),
+        "intervals": _intervals(shown | ({} if known is None else {"estimate": known})),
     }
 
 
-def _intervals(failure: FailureProbability, known: Estimate | None) -> dict[str, Any] | None:
+def compared_policies(campaign: CampaignReader) -> dict[str, Any]:
+    """What comparisons of this policy with others have shown, as far as they lie beside the campaign."""
+    names = comparison_names(campaign.folder)
+    found = _comparisons(campaign.folder, campaign.config, Stamp.of(campaign.folder, names))
+    return {
+        "comparisons": [_comparison_values(one) for one in found],
+        "heads": HEADS[1:],
+        "commands": commands(campaign),
+    }
+
+
+@lru_cache(maxsize=16)
+def _comparisons(folder: Path, config: CampaignConfig, _: Stamp) -> list[StoredComparison]:
+    """Large files are read again only if one of them has changed."""
+    return stored_comparisons(folder, config)
+
+
+def _comparison_values(stored: StoredComparison) -> dict[str, Any]:
+    """One comparison, or why there is none in its file."""
+    tally, name = stored.tally, short(stored.name)
+    if tally is None:
+        return {"file": name, "problem": short(stored.problem, 300)}
+    of_a, of_b = tally.failure_probabilities
+    same = ", the same policy" if tally.is_same_policy else ""
+    return {
+        "file": name,
+        "problem": "",
+        "is_worse": tally.is_worse,
+        "verdict": tally.verdict_text,
+        "policies": {"A": short(tally.a, 300), "B": f"{short(tally.b, 300)}{same}"},
+        "rows": [(group, *(f"{count:,}" for count in counts)) for group, *counts in tally.table],
+        "numbers": tally.numbers,
+        "intervals": _intervals({"A": of_a, "B": of_b}) if of_a.draws else None,
+        "campaigns": [short(line, 400) for line in tally.campaigns],
+        "warnings": tally.warnings,
+    }
+
+
+def _intervals(shown: Mapping[str, FailureProbability | Estimate]) -> dict[str, Any] | None:
     """The 95 % intervals as places from 0 to 100 on a logarithmic scale, for a picture."""
-    named = {"random draws": failure} if failure.draws else {}
-    shown: dict[str, FailureProbability | Estimate] = {
-        **named,
-        **({} if known is None else {"estimate": known}),
-    }
     if not shown:
         return None
     # down to a decade below what matters: an interval may begin at 0

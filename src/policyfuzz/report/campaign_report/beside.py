@@ -1,7 +1,7 @@
 """Sections of a report about what was worked out later, and lies in files beside the campaign."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
@@ -16,6 +16,8 @@ from policyfuzz.report.coverage_figure import coverage_figure
 from policyfuzz.report.figures import drawing
 from policyfuzz.report.monitor_figure import monitor_figure
 from policyfuzz.report.monitor_text import monitor_lines
+from policyfuzz.report.stored_comparisons import StoredComparison, stored_comparisons
+from policyfuzz.report.tally import HEADS
 from policyfuzz.store.activations_file import CLASSES, OBSERVATIONS, ActivationMap, activations_of
 from policyfuzz.store.coverage_file import Coverage, coverage_of
 from policyfuzz.store.monitor_record import MonitorRecord, read_monitor_record, record_file
@@ -87,6 +89,24 @@ def _monitor(record: MonitorRecord) -> Markup:
             " long before a crash it warns. The numbers stand in the text.",
         ),
     )
+
+
+def policies(view: CampaignView) -> Markup | None:
+    """What comparisons with other policies have shown."""
+    found = stored_comparisons(view.campaign.folder, view.config)
+    return (
+        markup.render("policies.html", found=list(map(_compared, found)), heads=HEADS[1:]) if found else None
+    )
+
+
+def _compared(stored: StoredComparison) -> dict[str, Any]:
+    tally = stored.tally
+    of_both = () if tally is None or not tally.pool.counted else tally.failure_probabilities
+    marks = [
+        (name, markup.interval_mark(one.low, one.probability, one.high))
+        for name, one in zip("AB", of_both, strict=False)
+    ]
+    return {"name": stored.name, "problem": stored.problem, "tally": tally, "marks": marks}
 
 
 def repair(view: CampaignView) -> Markup | None:

@@ -122,6 +122,8 @@ def _side_by_side_lines(views: Sequence[CampaignView]) -> list[str]:
         + ("." if one.p_value is None else f", p = {one.p_value:.3g} (Mann-Whitney, corrected by Holm).")
         for one in side_by_side.contrasts(views)
     ]
+    if left_out := side_by_side.left_out_text(views):
+        notes.append(left_out)
     heads = "| campaign | policy | strategy | episodes | findings | distinct | failure probability (95 %) |"
     lines = [heads, "| --- | --- | --- | ---: | ---: | ---: | --- |", *rows]
     return [*lines, *(part for note in notes for part in ("", note))]

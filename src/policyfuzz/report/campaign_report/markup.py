@@ -1,6 +1,7 @@
 """HTML of a report: templates in which every text is escaped, and pictures and films as data in the page."""
 
 import base64
+import math
 from functools import cache
 from typing import Any
 
@@ -66,6 +67,14 @@ def _sideways(image: Markup) -> Markup:
 
 def _image(address: str, words: str) -> Markup:
     return Markup('<img class="drawing" src="{}" alt="{}">').format(address, visible(words))
+
+
+def interval_mark(low: float, middle: float, high: float) -> dict[str, float]:
+    """Where an interval lies on a line from one in 100 million to certain, in per cent of its length."""
+    left, centre, right = (
+        100 * (1 + math.log10(min(max(value, 1e-8), 1.0)) / 8) for value in (low, middle, high)
+    )
+    return {"low": left, "width": max(right - left, 0.8), "middle": centre, "is_known": middle > 0}
 
 
 def data_uri(data: bytes, mime_type: str) -> str:

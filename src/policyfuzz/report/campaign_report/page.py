@@ -67,6 +67,7 @@ def _together(views: Sequence[CampaignView]) -> Markup:
         ),
         most=drawing.MOST_CURVES,
         contrasts=side_by_side.contrasts(views),
+        left_out=side_by_side.left_out_text(views),
         is_one_target=len({view.campaign.config.target for view in views}) == 1,
         folders=[view.name for view in views],
     )

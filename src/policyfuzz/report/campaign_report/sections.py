@@ -44,26 +44,15 @@ class Section:
 
 def failure_probability(view: CampaignView) -> Markup | None:
     """How likely a failure is: the estimate beside the campaign, or the rate of its random draws."""
+    source = view.estimate or (view.probability if view.probability.draws else None)
     return markup.render(
         "probability.html",
         view=view,
         estimate_lines=[] if view.estimate is None else str(view.estimate).splitlines(),
         command=commands.estimate_command(view.campaign, str(estimate_path(view.campaign.folder))),
         own=own_crashes_of(view.campaign),
-        mark=_interval_mark(view),
+        mark=None if source is None else markup.interval_mark(source.low, source.probability, source.high),
     )
-
-
-def _interval_mark(view: CampaignView) -> dict[str, float] | None:
-    """Where an interval lies on a line from one in 100 million to certain, in per cent of its length."""
-    source = view.estimate or (view.probability if view.probability.draws else None)
-    if source is None:
-        return None
-    low, middle, high = (
-        100 * (1 + math.log10(min(max(value, 1e-8), 1.0)) / 8)
-        for value in (source.low, source.probability, source.high)
-    )
-    return {"low": low, "width": max(high - low, 0.8), "middle": middle, "is_known": source.probability > 0}
 
 
 def failure_modes(view: CampaignView) -> Markup | None:
@@ -252,6 +241,7 @@ SECTIONS = (
     Section("Coverage", beside.coverage),
     Section("Inside the policy", beside.activations),
     Section("A monitor that warns", beside.monitor),
+    Section("Against other policies", beside.policies),
     Section("Repair", beside.repair),
     Section("Health, flaky and rejected findings", health),
     Section("Errors and hangs", errors),

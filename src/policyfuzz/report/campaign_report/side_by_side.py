@@ -60,10 +60,28 @@ class Contrast:
         return self.p_value is not None and self.p_value <= SIGNIFICANCE
 
 
+def is_independent(view: Compared) -> bool:
+    """False for an instance that took cases from others (--sync): what it found is partly their work."""
+    return not view.progress.imports
+
+
+def left_out_text(views: Sequence[Compared]) -> str:
+    """Which campaigns no test counts, for a reader; empty if all count."""
+    count = sum(not is_independent(one) for one in views)
+    if not count:
+        return ""
+    return (
+        f"{count:,} of the campaigns took cases from others (--sync). They are no campaigns of their own to a"
+        " test, and are left out of the comparison at equal numbers of episodes."
+    )
+
+
 def groups_of(views: Sequence[Compared]) -> list[Group]:
-    """Campaigns that differ only in their seeds, together; of those with the same seed, the first."""
+    """Independent campaigns that differ only in their seeds, together; of those with one seed, the first."""
     keys: dict[CampaignConfig, dict[int, int]] = {}
     for place, view in enumerate(views):
+        if not is_independent(view):
+            continue
         places = keys.setdefault(replace(view.config, seed=0), {})
         places.setdefault(view.config.seed, place)
     return [
@@ -82,8 +100,10 @@ def groups_of(views: Sequence[Compared]) -> list[Group]:
 
 
 def common_episodes(views: Sequence[Compared], target: str) -> int:
-    """As many episodes as every campaign on `target` has."""
-    return min(one.progress.executions for one in views if one.config.target == target)
+    """As many episodes as every independent campaign on `target` has."""
+    return min(
+        one.progress.executions for one in views if one.config.target == target and is_independent(one)
+    )
 
 
 def distinct_after(view: Compared, episodes: int) -> int:

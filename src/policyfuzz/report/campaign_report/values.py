@@ -30,6 +30,9 @@ def report_values(views: Sequence[CampaignView]) -> dict[str, Any]:
             }
             for one in side_by_side.contrasts(views)
         ],
+        "left_out_of_contrasts": [
+            place for place, one in enumerate(views) if not side_by_side.is_independent(one)
+        ],
     }
 
 

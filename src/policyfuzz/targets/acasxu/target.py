@@ -91,10 +91,16 @@ class AdvisoryPolicy:
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
         """The hidden layers, and which of the networks acts: equal numbers of two networks mean nothing."""
-        which = self._previous[rows]
-        hidden = Activations.hidden(self._bank.hidden(observations, which))
-        acting = Activations.of([("acting network", np.eye(len(self._bank.parameters))[which])])
-        return Activations.side_by_side([acting, hidden])
+        return self._bank.with_activations(observations, self._previous[rows], tells_network=True)[1]
+
+    def act_and_activations(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Activations]:
+        """Both of one pass."""
+        scores, inside = self._bank.with_activations(observations, self._previous[rows], tells_network=True)
+        advisories: NDArray[np.int64] = scores.argmin(axis=1)
+        self._previous[rows] = advisories
+        return advisories, inside
 
     def executed(self, actions: NDArray[Any], rows: NDArray[np.int64]) -> None:
         self._previous[rows] = actions

@@ -36,7 +36,13 @@ class MotorPolicy:
         return self._bank(observations, np.zeros(len(rows), np.int64))
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
-        return Activations.hidden(self._bank.hidden(observations, np.zeros(len(rows), np.int64)))
+        return self.act_and_activations(observations, rows)[1]
+
+    def act_and_activations(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], Activations]:
+        """Both of one pass."""
+        return self._bank.with_activations(observations, np.zeros(len(rows), np.int64))
 
 
 @cache

@@ -102,7 +102,13 @@ class NetworkPolicy:
         return self._bank(self._seen(observations), np.zeros(len(rows), np.int64))
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
-        return Activations.hidden(self._bank.hidden(self._seen(observations), np.zeros(len(rows), np.int64)))
+        return self.act_and_activations(observations, rows)[1]
+
+    def act_and_activations(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], Activations]:
+        """Both of one pass."""
+        return self._bank.with_activations(self._seen(observations), np.zeros(len(rows), np.int64))
 
     @staticmethod
     def _seen(observations: NDArray[Any]) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.core.activations import Activations
+from policyfuzz.core.activations import Activations, Layer
 from policyfuzz.core.compiled import kernel
 from policyfuzz.core.errors import PolicyError
 from policyfuzz.core.files import is_file
@@ -25,6 +25,7 @@ class SpreadPolicy:
 
     def __init__(self, bank: MlpBank) -> None:
         self._bank = bank
+        self._layers: tuple[Layer, ...] = ()  #: of all agents, once they were asked for
 
     def begin(self, count: int) -> None:
         pass
@@ -34,13 +35,21 @@ class SpreadPolicy:
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
         """The hidden layers of all agents, one after another."""
+        return self.act_and_activations(observations, rows)[1]
+
+    def act_and_activations(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], Activations]:
+        """Both of one pass."""
         which = np.tile(np.arange(AGENTS), len(rows))
-        layers = self._bank.hidden(observations.reshape(-1, OBSERVED), which)
-        hidden = Activations.hidden(layers)
-        return Activations.of_agents(
-            [f"agent {number}" for number in range(1, AGENTS + 1)],
-            hidden.values.reshape(len(rows), AGENTS, -1),
-            hidden.layers,
+        actions, hidden = self._bank.with_activations(observations.reshape(-1, OBSERVED), which)
+        _softmax(actions)
+        if not self._layers:
+            names = [f"agent {number}" for number in range(1, AGENTS + 1)]
+            named = Activations.of_agents(names, hidden.values.reshape(len(rows), AGENTS, -1), hidden.layers)
+            self._layers = named.layers
+        return actions.reshape(-1, AGENTS, ACTIONS), Activations(
+            hidden.values.reshape(len(rows), -1), self._layers
         )
 
 

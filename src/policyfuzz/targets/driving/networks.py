@@ -37,19 +37,31 @@ class DrivingPolicy:
         pass
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.array([self._drive(row) for row in observations.astype(np.float64)])
+        return np.array([self._through(row)[-1] for row in observations.astype(np.float64)])[:, :ACTION_SIZE]
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
-        return Activations.hidden(self._bank.hidden(observations, np.zeros(len(rows), np.int64)))
+        return self.act_and_activations(observations, rows)[1]
 
-    def _drive(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def act_and_activations(
+        self, observations: NDArray[Any], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], Activations]:
+        """Both of one pass."""
+        *hidden, outputs = map(
+            np.array, zip(*map(self._through, observations.astype(np.float64)), strict=True)
+        )
+        return outputs[:, :ACTION_SIZE], Activations.hidden(hidden)
+
+    def _through(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """What each layer gives for one observation."""
+        found = []
         for (weights, bias), activation in zip(self._layers, self._activations, strict=True):
             values = values @ weights + bias
             if activation == "tanh":
                 values = np.tanh(values)
             elif activation == "relu":
                 values = np.maximum(values, 0.0)
-        return values[:ACTION_SIZE]
+            found.append(values)
+        return found
 
 
 def expert() -> MlpBank:
