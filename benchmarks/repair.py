@@ -40,6 +40,7 @@ _RETURN = 0.1
 @click.option("--campaign", "campaign_episodes", default=60_000, show_default=True, help="Its episodes.")
 @click.option("--rounds", default=3, show_default=True, help="Times to search, learn and fine-tune.")
 @click.option("--budget", default=300_000, show_default=True, help="Episodes of all rounds.")
+@click.option("--newly-broken", default=0.1, show_default=True, help="Allowed for each fixed case.")
 @click.option("--pool", default=1_000_000, show_default=True, help="Random cases of the verdict.")
 @click.option("--episodes", default=200_000, show_default=True, help="Of each campaign of the verdict.")
 @click.option("--seeds", default=3, show_default=True, help="Campaigns of each strategy and policy.")
@@ -52,6 +53,7 @@ def command(
     campaign_episodes: int,
     rounds: int,
     budget: int,
+    newly_broken: float,
     pool: int,
     episodes: int,
     seeds: int,
@@ -59,7 +61,7 @@ def command(
     is_json: bool,
 ) -> int:
     """Fuzz a target, repair its policy, and hold the verdict against goals."""
-    settings = RepairSettings(rounds=rounds, budget=budget, seed=seed)
+    settings = RepairSettings(rounds=rounds, budget=budget, seed=seed, allowed=newly_broken)
     wanted = VerdictSettings(pool, episodes, seeds, seed, settings.allowed)
     lines: list[Measurement] = []
     with showing_steps() as steps:
@@ -125,8 +127,8 @@ def _lines(label: str, done: RepairResult) -> Iterator[Measurement]:
         "",
         f"{pool.fixed:,} fixed",
         broken,
-        "<= 10 %",
-        broken <= 0.1,
+        f"<= {pool.allowed:.0%}",
+        broken <= pool.allowed,
     )
     for line in done.verdict.fuzzed:
         before, after = sum(line.distinct_before), sum(line.distinct_after)

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from policyfuzz.core.errors import CampaignError
+from policyfuzz.core.errors import CampaignError, UsageError
 from policyfuzz.core.target import Runner
 from policyfuzz.policies.mlp import read_npz
 from policyfuzz.repairing.files import policy_file
 from policyfuzz.repairing.journal import Journal
-from policyfuzz.repairing.rounds import Repair, RepairSettings, paired_chance
-from policyfuzz.repairing.states import Cases, States, record_moments
+from policyfuzz.repairing.rounds import Exam, Repair, RepairSettings, paired_chance
+from policyfuzz.repairing.states import Cases, Ends, States, record_moments
 from policyfuzz.repairing.training import TrainingSettings
 from tests.repairing.planted_gaps import BUG, bank_file, load, world
 
@@ -150,6 +150,25 @@ def test_a_folder_of_another_repair_is_refused(tmp_path):
 
     with pytest.raises(CampaignError, match="another policy, or with other settings"):
         Journal.open(tmp_path / "one", {"seed": 1})
+
+
+def ends_with(crashed):
+    crashed = np.array(crashed, bool)
+    none = np.zeros(len(crashed))
+    return Ends(crashed, np.ones(len(crashed), bool), none.astype(np.int64), none, none)
+
+
+def test_how_much_a_candidate_may_newly_break_is_said_by_the_user():
+    before, after = ends_with([1] * 20 + [0] * 20), ends_with([0] * 20 + [1] * 4 + [0] * 16)
+    exam = Exam(Cases(np.zeros((40, 1)), np.zeros(40, np.uint64)), before, before)
+
+    assert exam.badness(after, allowed=0.1) is None
+    assert exam.badness(after, allowed=0.2) is not None
+
+
+def test_to_break_more_than_is_fixed_cannot_be_allowed():
+    with pytest.raises(UsageError, match="expected 0 to 1"):
+        RepairSettings(allowed=1.5)
 
 
 def test_what_chance_gives_is_no_improvement():

@@ -67,6 +67,7 @@ def repair(
     trust: bool = False,
     rounds: int = 3,
     budget: int | None = None,
+    newly_broken: float = 0.1,
     seed: int = 0,
     pool: int | None = None,
     episodes: int | None = None,
@@ -79,9 +80,12 @@ def repair(
     """Fine-tune the policy of a campaign until it crashes less, write it to `out`, and test it.
 
     Each of `rounds` learns from crashes: first from the findings of the campaign, then from what a search
-    finds in the policy as it is by then; `budget` is the number of episodes of all rounds. The verdict runs
-    the old and the new policy on `pool` random cases, and fuzzes both with three strategies, `seeds`
-    campaigns of so many `episodes` each. Nothing that trains or chooses a policy shares a seed with that.
+    finds in the policy as it is by then; `budget` is the number of episodes of all rounds. A candidate may
+    break `newly_broken` cases for each that it fixes.
+
+    The verdict runs the old and the new policy on `pool` random cases, and fuzzes both with three strategies,
+    `seeds` campaigns of so many `episodes` each. Nothing that trains or chooses a policy shares a seed with
+    that.
 
     What is done is kept beside `out`: the same call goes on from there. `tell` hears what is being done.
     """
@@ -93,6 +97,7 @@ def repair(
         trust=trust or given.trust,
         rounds=rounds,
         budget=budget,
+        newly_broken=newly_broken,
         seed=seed,
         pool=pool,
         episodes=episodes,
@@ -110,6 +115,7 @@ def run_repair(
     trust: bool,
     rounds: int,
     budget: int | None,
+    newly_broken: float,
     seed: int,
     pool: int | None,
     episodes: int | None,
@@ -123,7 +129,12 @@ def run_repair(
         hint = "start a new campaign, or name the target with --target to repair the policy in what it is now"
         check_same_code(campaign, loaded, hint)
     usual = _PER_SAMPLE * loaded.samples
-    settings = RepairSettings(rounds=rounds, budget=15 * usual if budget is None else budget, seed=seed)
+    settings = RepairSettings(
+        rounds=rounds,
+        budget=15 * usual if budget is None else budget,
+        seed=seed,
+        allowed=newly_broken,
+    )
     wanted = VerdictSettings(
         pool=usual if pool is None else pool,
         episodes=usual if episodes is None else episodes,

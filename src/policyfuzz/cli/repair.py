@@ -35,6 +35,13 @@ no candidate was good enough to be written."""
 @click.option(
     "--budget", type=int, metavar="N", help="Episodes of all rounds.  [default: 300 per sample of the target]"
 )
+@click.option(
+    "--newly-broken",
+    default=0.1,
+    show_default=True,
+    metavar="SHARE",
+    help="Newly broken cases that are allowed for each fixed one.",
+)
 @click.option("-s", "--seed", default=0, show_default=True, help="Seed of everything random.")
 @click.option("--pool", type=int, metavar="N", help="Random cases of the verdict.  [default: 20 per sample]")
 @click.option(
@@ -53,6 +60,7 @@ def command(
     target: str | None,
     rounds: int,
     budget: int | None,
+    newly_broken: float,
     seed: int,
     pool: int | None,
     episodes: int | None,
@@ -82,6 +90,7 @@ def command(
             trust=trust,
             rounds=rounds,
             budget=budget,
+            newly_broken=newly_broken,
             seed=seed,
             pool=pool,
             episodes=episodes,

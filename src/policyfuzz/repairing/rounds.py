@@ -62,6 +62,11 @@ class RepairSettings:
                 f"{self.rounds} rounds with {self.budget:,} episodes in all",
                 "give one round or more, and 100 episodes or more for each",
             )
+        if not 0.0 <= self.allowed <= 1.0:
+            raise UsageError(
+                f"{self.allowed:g} newly broken cases are allowed for each fixed one, expected 0 to 1",
+                "with more than 1 a policy that crashes more often would do",
+            )
 
     @property
     def per_round(self) -> int:
