@@ -32,6 +32,13 @@ def test_pictures_label_their_axes():
     assert all("no unit" in one.get_xlabel() for one in activations_figure(MAP).axes)
 
 
+def test_the_curve_of_random_sampling_reaches_the_last_episode_where_only_some_were_looked_at():
+    few = replace(COVERAGE, random=replace(COVERAGE.random, known=20, used=5))
+    *_, random = coverage_figure(few).subfigs[1].axes[0].lines
+    assert random.get_xdata()[-1] == 20
+    assert random.get_ydata()[-1] == few.share(few.random)
+
+
 def test_a_panel_for_failure_modes_needs_some():
     assert len(activations_figure(MAP).axes) == 2
     assert len(activations_figure(replace(MAP, modes=(0, 0))).axes) == 1

@@ -97,9 +97,6 @@ def _draw_curves(
         mark = _mark(number, name)
         table = np.array([[0.0, *values(one)] for one in some])
         times = np.array([0, *some[0].curve.episodes])
-        # random sampling may have ended earlier
-        is_there = times <= max(one.used for one in some) if name == RANDOM else times >= 0
-        times, table = times[is_there], table[:, is_there]
         if len(some) > 1:
             axes.fill_between(
                 times, table.min(axis=0), table.max(axis=0), color=mark.colour, alpha=0.18, linewidth=0
