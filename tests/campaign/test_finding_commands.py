@@ -118,6 +118,14 @@ def test_too_many_new_modes_are_left_out(run, tmp_path, monkeypatch):
     assert "new modes" in said[-1]
 
 
+def test_campaign_that_never_stops_finding_modes_tells_only_so_many(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(finding_commands, "MOST_COMMANDS", 2)
+    given = [facts(tmp_path, number) | {"mode": number} for number in range(1, 6)]
+    said = run(f"echo >> {tmp_path}/told", *given)
+    assert said == ["--on-finding: 2 new modes were told, and no more will be"]
+    assert (tmp_path / "told").read_text() == "\n" * 2
+
+
 def test_log_that_is_a_link_is_not_followed(run, tmp_path):
     (tmp_path / "precious").write_text("mine")
     (tmp_path / LOG_NAME).symlink_to(tmp_path / "precious")

@@ -166,6 +166,13 @@ def test_live_numbers_move(browser, address):
         assert problems(seen) == []
 
 
+def test_present_tab_is_in_sight_on_a_telephone(browser, address):
+    with opened(browser, f"{address}/c/triaged/policies", (*TELEPHONE, "light")) as seen:
+        seen.page.wait_for_function(
+            "() => document.querySelector('.tabs [aria-current]').getBoundingClientRect().right <= innerWidth"
+        )
+
+
 def test_comparison_and_estimate_are_reached_by_keyboard_alone(browser, address):
     with opened(browser, f"{address}/c/triaged/", (*DESK, "light")) as seen:
         page = seen.page

@@ -32,6 +32,8 @@ LOG_NAME = "on-finding.log"
 COMMAND_SECONDS, LAST_SECONDS = 60.0, 30.0
 #: New modes that may wait for their command; more are left out.
 _MOST_WAITING = 100
+#: New modes of a campaign that get a command, whatever parts it is run in: nobody reads more messages.
+MOST_COMMANDS = 100
 #: Bytes that one command may print, and of the whole log.
 _MOST_PRINTED, _LARGEST_LOG = 1_000_000, 10_000_000
 #: Seconds between two looks at a command that runs.
@@ -105,6 +107,7 @@ class FindingCommands:
     _waiting: "queue.Queue[tuple[Path, dict[str, Any]] | None]" = field(init=False)
     _thread: threading.Thread | None = field(init=False, default=None)
     _left_out: int = field(init=False, default=0)
+    _untold: int = field(init=False, default=0)  #: new modes beyond MOST_COMMANDS
     _troubles: list[str] = field(init=False, default_factory=list)  #: of commands that failed
     _has_said: bool = field(init=False, default=False)
     _is_over: threading.Event = field(init=False, default_factory=threading.Event)
@@ -114,6 +117,11 @@ class FindingCommands:
 
     def add(self, folder: Path, facts: dict[str, Any]) -> None:
         """Run the command for the new mode of the campaign in `folder` that `facts` tell of."""
+        if facts["mode"] > MOST_COMMANDS:
+            if not self._untold:
+                self.say(f"--on-finding: {MOST_COMMANDS:,} new modes were told, and no more will be")
+            self._untold += 1
+            return
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, daemon=True)
             self._thread.start()

@@ -499,7 +499,6 @@ def _comparison_values(stored: StoredComparison) -> dict[str, Any]:
     return {
         "file": name,
         "problem": "",
-        "is_worse": tally.is_worse,
         "verdict": tally.verdict_text,
         "policies": {"A": short(tally.a, 300), "B": f"{short(tally.b, 300)}{same}"},
         "rows": [(group, *(f"{count:,}" for count in counts)) for group, *counts in tally.table],

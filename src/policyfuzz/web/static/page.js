@@ -118,3 +118,10 @@ document.addEventListener("click", async (event) => {
 for (const select of document.querySelectorAll(".filter select")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
+
+// on a telephone the tabs scroll, and the present one may be out of sight
+const tab = document.querySelector(".tabs [aria-current]");
+if (tab) {
+  const { left, right } = tab.getBoundingClientRect();
+  if (left < 0 || right > innerWidth) tab.parentElement.scrollLeft += left - (innerWidth - tab.offsetWidth) / 2;
+}
