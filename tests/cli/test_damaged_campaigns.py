@@ -57,6 +57,14 @@ def resume(folder: Path, capsys) -> None:
     check(code, capsys, "fuzz", ["--resume"])
 
 
+def stamps(folder: Path) -> dict[str, tuple[int, ...]]:
+    """What tells whether anything was written; pipes and devices are not opened."""
+    if not folder.is_dir():
+        return {}
+    found = {path.name: path.lstat() for path in folder.iterdir()}
+    return {name: (one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns) for name, one in found.items()}
+
+
 def check(code: int, capsys, verb: str, options: list[str]) -> None:
     printed = capsys.readouterr()
     said = f"{verb} {' '.join(options)}: {code}: {printed.err}"
@@ -84,8 +92,10 @@ def test_resuming_a_damaged_campaign_is_explained(sound, tmp_path, monkeypatch, 
     Path("precious").write_text(PRECIOUS)
     folder = shutil.copytree(sound, tmp_path / "c")
     damaged_files.EDITS[damage](folder)
+    before = stamps(folder)
     resume(folder, capsys)
-    read(folder, capsys)
+    if stamps(folder) != before:  # what was left as it is has been read by the test above
+        read(folder, capsys)
     assert Path("precious").read_text() == PRECIOUS
 
 

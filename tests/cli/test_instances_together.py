@@ -52,7 +52,7 @@ def imports(folder: Path) -> int:
 
 
 def wait_for(condition, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline

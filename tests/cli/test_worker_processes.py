@@ -20,7 +20,7 @@ from policyfuzz.store.records import Progress
 sys.path.insert(0, str(Path(__file__).parents[1] / "execution"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "campaign"))
 from campaign_tables import tables
-from processes_about import MARK, marked, wait_until
+from processes_about import MARK, PATIENCE, marked, wait_until
 
 DEADLY = Path(__file__).parents[1] / "campaign" / "deadly_targets.py"
 POLICY = ["--policy", f"py:{DEADLY}:brave", "--oracle", "terminated"]
@@ -171,7 +171,7 @@ def test_nothing_is_left_of_a_killed_coordinator_and_resume_is_exact(
     assert process.poll() is None, process.communicate()
     assert len(marked(mark)) >= 4, "coordinator and workers"
     process.send_signal(signal_number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == (-signal.SIGKILL if signal_number == signal.SIGKILL else 130), err
     assert "Traceback" not in err
     wait_until(lambda: not marked(mark), "no process is left")
@@ -179,7 +179,7 @@ def test_nothing_is_left_of_a_killed_coordinator_and_resume_is_exact(
     assert 3 < saved < len(whole["batches"])
     bog.unlink()
     resumed = start(*BOG, "-o", "c", "--resume", "-j", 2)
-    _, err = resumed.communicate(timeout=60)
+    _, err = resumed.communicate(timeout=PATIENCE)
     assert resumed.returncode == 1, err
     assert tables(tmp_path / "c") == whole
     wait_until(lambda: not marked(mark), "no process is left")

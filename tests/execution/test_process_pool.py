@@ -237,7 +237,9 @@ def test_wait_returns_when_it_is_woken(mark):
     pool = ProcessPool(b"never built")
     alarm = threading.Timer(0.2, pool.wake)
     alarm.start()
+    started = time.monotonic()
     assert list(pool.wait(PATIENCE)) == []
+    assert time.monotonic() - started < PATIENCE, "nobody woke it"
     alarm.join()
     pool.close()
 

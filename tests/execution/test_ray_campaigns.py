@@ -160,7 +160,7 @@ def results(campaign):
     return findings, seeds, campaign.count("errors"), campaign.progress().executions
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=300):
     """Wait for `condition` to be true, and give its value."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -323,7 +323,7 @@ def test_nothing_of_an_own_cluster_is_left_when_the_coordinator_ends(tmp_path, h
     started = descendants(process.pid)
     assert len(started) > 5, "this is no cluster"
     process.send_signal(how)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     if how == signal.SIGINT:
         assert process.returncode == 130
         assert "Traceback" not in err

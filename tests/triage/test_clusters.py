@@ -80,8 +80,8 @@ def test_nearest_is_the_first_of_equal_ones():
 
 def scattered_lineages(count, spread):
     """Near-clones of lineages that lie anywhere: what looks like a group depends on who was found."""
-    rng, roots = np.random.default_rng(0), np.repeat(np.arange(count), 30)
-    return rng.lognormal(size=(count, 3))[roots] + spread * rng.normal(size=(30 * count, 3)), roots
+    rng, roots = np.random.default_rng(0), np.repeat(np.arange(count), 20)
+    return rng.lognormal(size=(count, 3))[roots] + spread * rng.normal(size=(20 * count, 3)), roots
 
 
 def test_groups_that_halves_do_not_agree_on_are_not_given():
