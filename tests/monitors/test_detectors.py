@@ -113,6 +113,13 @@ def test_all_widths_are_scored_as_by_numpy(width):
     np.testing.assert_allclose(clusters.scores(rows, rows), near - far)
     trees = Trees(**stump(inputs=np.array([width]), feature=np.array([width - 1, -1, -1])))
     np.testing.assert_allclose(trees.scores(rows, rows), np.where(rows[:, -1] <= 0.5, -0.75, 1.25))
+    lower = np.tril(rng.normal(size=(2, 6, 6)))
+    mixture = np.full(3, 1e6), np.arange(3), np.zeros(3), lower, *rng.normal(size=(2, 6))[None]
+    constants = rng.normal(size=2), rng.normal(size=2), np.zeros(1)
+    wide = Transitions(location, axes, *mixture, *constants)
+    narrow = Transitions(np.zeros(3), np.eye(3), *mixture, *constants)
+    expected = narrow.scores(points, (before - location) @ axes.T)
+    np.testing.assert_allclose(wide.scores(rows, before), expected, rtol=1e-9, atol=1e-9)
     for detector in (linear, clusters, trees):
         single = [detector.score(row, row) for row in rows]
         np.testing.assert_array_equal(single, detector.scores(rows, before))
