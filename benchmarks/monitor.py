@@ -176,6 +176,7 @@ def cost(target: Target, fitted: Fitted) -> Iterator[Measurement]:
         repeats = _REPEATS if rows == 1 else _REPEATS // 100
         call = best_seconds(lambda p=policy, o=observations, r=places: p.act(o, r), repeats)  # type: ignore[misc]
         label = "one observation" if rows == 1 else f"each of {rows:,}"
+        yield Measurement(f"a policy call, {label}", call / rows * 1e6, "us")
         if has_activations:
             policy.begin(rows)
             given_rows[ACTIVATIONS] = activations_of(policy, observations, places).values

@@ -133,10 +133,8 @@ def measured(material: Material, window: int) -> Iterator[MemoryAuc]:
 def chosen_memory(training: Examples, rng: np.random.Generator) -> Memory:
     """What is best five steps ahead on lineages held out inside `training`."""
     wins = dict.fromkeys(product(_KEPT, _DRIFTS), 0.0)
-    sets = training.crashes, training.near_misses, training.nominal
     for names in inner_parts(training, rng):
-        others = Examples(*(one[~np.isin(one.lineages, names)] for one in sets), training.window)
-        tried = Examples(*(one[np.isin(one.lineages, names)] for one in sets), training.window)
+        others, tried = _part(training, names, is_in=False), _part(training, names, is_in=True)
         detector = fit_detector(BOOSTING, OBSERVATIONS, others, rng)
         known = frame_scores(detector, OBSERVATIONS, others.near_misses)
         high, low = (frame_scores(detector, OBSERVATIONS, one) for one in (tried.crashes, tried.near_misses))
@@ -148,6 +146,13 @@ def chosen_memory(training: Examples, rng: np.random.Generator) -> Memory:
             )
             wins[memory] += _auc(*both, tried, max(_LEADS), rng)
     return max(wins, key=lambda memory: wins[memory])
+
+
+def _part(examples: Examples, names: NDArray[np.uint64], is_in: bool) -> Examples:
+    """The episodes of `examples` whose lineages are among `names`, or those whose are not."""
+    sets = (examples.crashes, examples.near_misses, examples.nominal)
+    crashes, near, nominal = (one[np.isin(one.lineages, names) == is_in] for one in sets)
+    return Examples(crashes, near, nominal, examples.window)
 
 
 def added_up(

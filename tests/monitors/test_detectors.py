@@ -113,6 +113,21 @@ def test_all_widths_are_scored_as_by_numpy(width):
     np.testing.assert_allclose(clusters.scores(rows, rows), near - far)
     trees = Trees(**stump(inputs=np.array([width]), feature=np.array([width - 1, -1, -1])))
     np.testing.assert_allclose(trees.scores(rows, rows), np.where(rows[:, -1] <= 0.5, -0.75, 1.25))
+    lower = np.tril(rng.normal(size=(2, 6, 6)))
+    mixture = {
+        "limits": np.full(3, 1e6),
+        "moving": np.arange(3),
+        "resting": np.zeros(3),
+        "whiteners": lower,
+        "offsets": rng.normal(size=(2, 6)),
+        "log_norms": rng.normal(size=2),
+        "marginal_log_norms": rng.normal(size=2),
+        "constant": np.zeros(1),
+    }
+    wide = Transitions(location, axes, **mixture)
+    narrow = Transitions(np.zeros(3), np.eye(3), **mixture)
+    expected = narrow.scores(points, (before - location) @ axes.T)
+    np.testing.assert_allclose(wide.scores(rows, before), expected, rtol=1e-9, atol=1e-9)
     for detector in (linear, clusters, trees):
         single = [detector.score(row, row) for row in rows]
         np.testing.assert_array_equal(single, detector.scores(rows, before))

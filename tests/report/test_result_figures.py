@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -35,8 +36,8 @@ def test_pictures_label_their_axes():
 def test_the_curve_of_random_sampling_reaches_the_last_episode_where_only_some_were_looked_at():
     few = replace(COVERAGE, random=replace(COVERAGE.random, known=20, used=5))
     *_, random = coverage_figure(few).subfigs[1].axes[0].lines
-    assert random.get_xdata()[-1] == 20
-    assert random.get_ydata()[-1] == few.share(few.random)
+    assert np.asarray(random.get_xdata())[-1] == 20
+    assert np.asarray(random.get_ydata())[-1] == few.share(few.random)
 
 
 def test_a_panel_for_failure_modes_needs_some():

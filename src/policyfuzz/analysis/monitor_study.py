@@ -371,8 +371,8 @@ def inner_parts(training: Examples, rng: np.random.Generator) -> list[NDArray[np
 def _chosen(selection: dict[Candidate, Auc], settings: MonitorSettings, lineages: int) -> Candidate:
     """What is stored. With too few lines to choose by, the density, which needs no crashes.
 
-    Observations win where activations are no better than by chance: reading activations costs a second pass
-    through the policy.
+    Observations win where activations are no better than by chance: they need nothing of the policy, and many
+    policies give activations in a second pass only.
     """
     fits = {
         one: auc

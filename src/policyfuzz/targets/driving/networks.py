@@ -37,7 +37,7 @@ class DrivingPolicy:
         pass
 
     def act(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.array([self._through(row)[-1] for row in observations.astype(np.float64)])[:, :ACTION_SIZE]
+        return np.array([self._through(row)[-1][:ACTION_SIZE] for row in observations.astype(np.float64)])
 
     def activations(self, observations: NDArray[Any], rows: NDArray[np.int64]) -> Activations:
         return self.act_and_activations(observations, rows)[1]
