@@ -92,11 +92,11 @@ def fit(
     """
     from policyfuzz.analysis.monitor_study import MonitorSettings, fit_monitor_to
     from policyfuzz.api.monitor import save_fitted, subject_of
-    from policyfuzz.cli.pictures import png_path
     from policyfuzz.cli.steps import showing_steps
+    from policyfuzz.report.png_files import check_png
 
     settings = MonitorSettings(method, given, lead, window, rate, episodes, draws, seed)
-    picture = png_path(picture)
+    check_png(picture)
     with showing_steps() as steps, user_prints_to_stderr():
         steps.say("loading")
         target, campaigns = subject_of(folders, trust, executor)
@@ -136,13 +136,13 @@ def test(
     """
     from policyfuzz.analysis.monitor_study import MonitorSettings, evaluate_monitor_on
     from policyfuzz.api.monitor import subject_of
-    from policyfuzz.cli.pictures import png_path
     from policyfuzz.cli.steps import showing_steps
     from policyfuzz.monitors.monitor import Monitor
+    from policyfuzz.report.png_files import check_png
     from policyfuzz.store.monitor_record import record_file, write_monitor_record
 
     settings = MonitorSettings(lead=lead, episodes=episodes, draws=draws, seed=seed)
-    picture = png_path(picture)
+    check_png(picture)
     monitor = Monitor.load(file)
     with showing_steps() as steps, user_prints_to_stderr():
         steps.say("loading")
