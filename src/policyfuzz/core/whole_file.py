@@ -23,8 +23,10 @@ def whole_file(path: Path) -> Iterator[Path]:
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if path.exists() and not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        # /dev/stdout may be a plain file that somebody else has open
-        if path.exists() and (path.absolute().parts[1:2] == ("dev",) or not path.is_file()):
+        # /dev/stdout may be a plain file that somebody else has open; /dev/shm is a folder like others
+        place = path.absolute().parts[1:3]
+        is_device = place[:1] == ("dev",) and place != ("dev", "shm")
+        if path.exists() and (is_device or not path.is_file()):
             yield path
             return
         real = Path(os.path.realpath(path))
