@@ -6,6 +6,9 @@ import pytest
 import policyfuzz as pf
 from policyfuzz.cli.main import exit_code
 from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.repairing.campaigns import crashes_of
+from policyfuzz.repairing.states import ends_of
+from policyfuzz.store.reader import CampaignReader
 
 pytest.importorskip("torch")
 
@@ -62,3 +65,14 @@ def test_the_repaired_networks_are_a_second_set():
     cases = first.inputs.sample(rng, 64)
     runs = [pf.Runner(one)(cases, np.zeros(64, np.uint64)) for one in (first, second)]
     assert (runs[0].returns != runs[1].returns).any()
+
+
+def test_the_repaired_networks_avoid_most_crashes_of_the_first(campaign):
+    cases = crashes_of(CampaignReader(campaign.folder))
+    first, second = (
+        ends_of(pf.Runner(pf.load_target("acasxu", one)), cases, 64).crashed for one in (None, "repaired")
+    )
+
+    assert len(cases)
+    assert first.all()
+    assert second.mean() < 0.5

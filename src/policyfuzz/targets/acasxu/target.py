@@ -114,7 +114,9 @@ def _policy(policy: str | None, bucket: int) -> tuple[str | None, MlpBank]:
                 f"there are no repaired networks of bucket {bucket}",
                 f"leave bucket={bucket} out, or --policy",
             )
-        return REPAIRED, read_npz(shipped("acasxu/repaired.npz"))
+        file, advisories = shipped("acasxu/repaired.npz"), len(encounter.ADVISORIES)
+        hint = "expected the five networks of one time bucket: install PolicyFuzz again"
+        return REPAIRED, read_npz(file).check_shape("repaired.npz", advisories, 5, (advisories,), hint)
     expected = "DIR, a folder of .onnx or .nnet networks, or FILE.npz with all 45; or --policy repaired"
     place = policy_path("acasxu", policy, "acasxu", expected)
     if place is None:
