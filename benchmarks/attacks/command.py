@@ -101,8 +101,11 @@ def command(only: tuple[str, ...], seed: int, is_json: bool, **times: int) -> in
     return int(any(outcome.differences for outcome in outcomes))
 
 
-for _name, (_count, _) in ATTACKS.items():
-    command = click.option(f"--{_name}", type=click.IntRange(0), default=_count, show_default=True)(command)
+for _name, (_count, _attack) in ATTACKS.items():
+    _help = f"Times: {(_attack.__doc__ or '').splitlines()[0]}"
+    command = click.option(
+        f"--{_name}", type=click.IntRange(0), default=_count, show_default=True, help=_help
+    )(command)
 
 
 def _table(outcomes: Sequence[Outcome]) -> Table:

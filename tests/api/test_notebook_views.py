@@ -11,7 +11,7 @@ from policyfuzz.analysis.inconsistent import InconsistentDecisions, ShareReplace
 from policyfuzz.api.failures import FailureMode, FailureModes
 from policyfuzz.api.shown import Shown, already_made
 from policyfuzz.core import markup
-from policyfuzz.report.comparison import Comparison, Pair
+from policyfuzz.report.comparison import Comparison, Pair, counted
 from policyfuzz.report.mode_summaries import ModeSummary
 from policyfuzz.store.comparisons import FAILS, PASSES, POOL, Ending
 from policyfuzz.store.triage_records import Avoidance, Mode, Modes
@@ -129,7 +129,7 @@ def test_estimate_escapes_all_texts():
 def test_comparison_escapes_all_texts():
     case = Case(POOL, None, np.zeros(1), 1)
     pairs = tuple(Pair(case, Ending(PASSES), Ending(FAILS)) for _ in range(20))
-    text = assert_is_harmless(Comparison(EVIL, EVIL, EVIL, pairs, 20, ("x",)))
+    text = assert_is_harmless(Comparison(EVIL, EVIL, EVIL, counted(pairs), 20, pairs=pairs))
     assert "B is worse" in text
     assert text.count(EVIL) == 3
 

@@ -8,12 +8,13 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 from policyfuzz import CampaignConfig, CampaignReader, CampaignWriter, InputSpace, Real, open_result
-from policyfuzz.core.errors import CampaignError, UsageError
+from policyfuzz.core.errors import UsageError
 from policyfuzz.repairing.verdict_file import write_verdict
 from policyfuzz.report.campaign_report import films as film_files
 from policyfuzz.report.campaign_report import side_by_side, words
@@ -27,6 +28,7 @@ from policyfuzz.store.activations_file import write_activations
 from policyfuzz.store.coverage_file import write_coverage
 from policyfuzz.store.monitor_record import record_file, write_monitor_record
 from policyfuzz.store.writer import CampaignWriter as Writer
+from policyfuzz.triage.estimate import Estimate
 from tests.repairing.test_verdict import fuzzed, verdict
 from tests.store.test_monitor_record import RECORD
 from tests.store.test_results_beside import COVERAGE, MAP, covered
@@ -184,8 +186,23 @@ def test_estimate_beside_the_campaign_is_used_if_it_is_of_the_same_policy(tmp_pa
     assert read_view(folder).estimate is None
     for wrong in ({"low": 0.5}, {"high": "1"}, {"more": 1}):
         path.write_text(json.dumps(values | wrong))
-        with pytest.raises(CampaignError, match=r"estimate\.json"):
-            read_view(folder)
+        view = read_view(folder)
+        assert view.estimate is None
+        assert "estimate.json" in view.estimate_problem
+
+
+def test_the_sentence_takes_the_estimate_or_the_draws_whichever_is_narrower(tmp_path):
+    view = read_view(write_campaign(tmp_path / "c"))
+    known = view.probability
+    estimate = Estimate(
+        probability=known.high, low=0.0, high=1.0, episodes=90, method="", replicates=2, levels=1,
+        relative_error=1.0, plain_episodes=1.0, is_complete=True, of_solvable=False, target="", policy="",
+        seed=0,
+    )  # fmt: skip
+    own = words.likelihood(view)
+    assert words.likelihood(replace(view, estimate=estimate)) == own
+    narrow = replace(estimate, low=known.probability, high=known.high)
+    assert words.likelihood(replace(view, estimate=narrow)) != own
 
 
 def test_films_keep_to_their_budget_and_what_is_left_out_is_said(tmp_path, monkeypatch):
@@ -245,6 +262,20 @@ def test_several_campaigns_are_compared_at_equal_effort(tmp_path):
     text = Elements(html_report(views[3:5], COMMAND)).text
     assert "four campaigns of each are needed for a test" in text
     assert "Campaign 2" in text
+
+
+def test_groups_that_differ_in_a_setting_only_are_told_apart(tmp_path):
+    view = read_view(write_campaign(tmp_path / "c"))
+    others = [
+        SimpleNamespace(
+            config=replace(view.config, distinct_radius=radius), progress=view.progress, curve=view.curve
+        )
+        for radius in (0.05, 0.1)
+    ]
+    (one,) = side_by_side.contrasts(others)
+    assert one.first.label.endswith("distinct_radius 0.05")
+    assert one.second.label.endswith("distinct_radius 0.1")
+    assert "radius" not in side_by_side.groups_of(others[:1])[0].label
 
 
 @pytest.mark.usefixtures("quick_drawings")
@@ -343,8 +374,10 @@ def test_results_beside_a_campaign_are_shown_and_obeyed_by_nobody(tmp_path, quic
 def test_a_damaged_result_beside_a_campaign_is_named_and_the_rest_shown(tmp_path, quick_drawings):
     folder = write_campaign(tmp_path / "c")
     (folder / "coverage.json").write_text("{")
+    (folder / "estimate.json").write_text("{")
     text = Elements(page_of(folder)).text
     assert "coverage.json" in text
+    assert "estimate.json" in text
     assert "Where the time went" in text
 
 

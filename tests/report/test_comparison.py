@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policyfuzz import Comparison
-from policyfuzz.report.comparison import Pair
+from policyfuzz.report.comparison import Pair, counted
 from policyfuzz.store.comparisons import ERROR, FAILS, FINDINGS_OF_A, PASSES, POOL, Ending
 from policyfuzz.triage.compare import Case
 
@@ -19,7 +19,7 @@ def compared(pool, findings=()):
         for a, b, count in ends
         for place in range(count)
     ]
-    return Comparison("target", "a", "b", tuple(pairs), len(pairs), ("x",))
+    return Comparison("target", "a", "b", counted(pairs), len(pairs), pairs=tuple(pairs), dimensions=("x",))
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from policyfuzz.core.settings import Budget, CampaignOptions, Duration, StopReas
 from policyfuzz.core.target import IN_MEMORY, Target
 from policyfuzz.core.whole_file import whole_file
 from policyfuzz.execution.executor import ExecutorChoice, choose_executor
-from policyfuzz.report.comparison import Comparison, Pair
+from policyfuzz.report.comparison import Comparison, Pair, counted
 from policyfuzz.report.ranking import ranked
-from policyfuzz.report.tally import Searched
+from policyfuzz.report.tally import Searched, Tally
 from policyfuzz.store.comparisons import FINDINGS_OF_A, FINDINGS_OF_B, Ending, endings_text, read_endings
 from policyfuzz.store.reader import CampaignReader
 from policyfuzz.targets.registry import ADAPTERS, load_for
@@ -189,17 +189,18 @@ def compare_sides(
         target=a.target.name,
         a=a.name,
         b=b.name,
-        pairs=tuple(pairs),
+        groups=counted(pairs),
         planned=len(cases),
-        dimensions=a.target.inputs.names,
         of_solvable=a.target.solvable is not None,
         is_same_policy=_is_same_policy(a.target, b.target),
         searched=_searched(a, b),
         setting_differences=_setting_differences(a, b),
         policy_sha256=(a.target.policy_sha256, b.target.policy_sha256),
+        pairs=tuple(pairs),
+        dimensions=a.target.inputs.names,
     )
     _check_health(comparison)
-    _save(out, endings, named, comparison.tally.summary())
+    _save(out, endings, named, Tally.summary(comparison))
     return comparison
 
 

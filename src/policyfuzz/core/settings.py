@@ -130,18 +130,22 @@ class CampaignConfig:
 
     def differences(self, other: "CampaignConfig") -> list[str]:
         """What differs, with both values, for a reader."""
+        theirs = other.unlike(self)
+        return [
+            "the files that the target is written in have changed"
+            if name == "code_sha256"
+            else f"{name} was {value!r}, now {theirs[name]!r}"
+            for name, value in self.unlike(other).items()
+        ]
+
+    def unlike(self, other: "CampaignConfig") -> dict[str, Any]:
+        """Own values of the settings that differ, by name."""
         mine, theirs = _flat(dataclasses.asdict(self)), _flat(dataclasses.asdict(other))
         if self.policy_sha256 and self.policy_sha256 == other.policy_sha256:
             del mine["policy"]  # the same policy, only its file may have moved
         if self.references_sha256 and self.references_sha256 == other.references_sha256:
             del mine["references"]
-        changed = [name for name in mine if mine[name] != theirs[name]]
-        return [
-            "the files that the target is written in have changed"
-            if name == "code_sha256"
-            else f"{name} was {mine[name]!r}, now {theirs[name]!r}"
-            for name in changed
-        ]
+        return {name: value for name, value in mine.items() if value != theirs[name]}
 
 
 def _with_old_score(values: Any) -> Any:

@@ -21,6 +21,20 @@ def code_of(campaign: CampaignReader) -> list[str]:
     return [str(one) for one in named_code(campaign.config.target, campaign.config.policy)]
 
 
+def next_commands(campaign: CampaignReader) -> dict[str, str]:
+    """What a reader of `campaign` may want next, by name."""
+    # imported here: listing findings should not wait for it
+    from policyfuzz.triage.stored_estimate import estimate_path
+
+    return {
+        "triage": triage_command(campaign),
+        "coverage": _joined("policyfuzz", "coverage", str(campaign.folder), *_trust(campaign)),
+        "estimate": estimate_command(campaign, str(estimate_path(campaign.folder))),
+        "compare": compare_command(campaign),
+        "again": fuzz_command(campaign),
+    }
+
+
 def replay_command(campaign: CampaignReader, name: int | str) -> str:
     """Runs finding `name`, a number or a failure mode such as M1, again."""
     return _joined("policyfuzz", "replay", str(campaign.folder), str(name), *_trust(campaign))

@@ -1,12 +1,12 @@
 """Which of two policies fails more often: every case that both ran, and what the counts of them mean."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from policyfuzz.core import extras, markup
-from policyfuzz.report.statistics import FailureProbability
-from policyfuzz.report.tally import GROUPS, HEADS, Counts, Difference, Searched, Tally
+from policyfuzz.report.tally import GROUPS, HEADS, Counts, Tally
 from policyfuzz.store.comparisons import ERROR, POOL, Ending
 from policyfuzz.triage.compare import Case
 
@@ -34,76 +34,11 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Comparison:
-    """Two policies, A and B, on the same findings and on the same random inputs."""
+class Comparison(Tally):
+    """Two policies, A and B, on the same findings and on the same random inputs, case by case."""
 
-    target: str
-    a: str  #: names the policy
-    b: str
-    pairs: tuple[Pair, ...]  #: that were run
-    planned: int  #: cases; more than there are pairs if the comparison was stopped
-    dimensions: tuple[str, ...]  #: names of the inputs
-    of_solvable: bool = False  #: only solvable inputs were drawn
-    is_same_policy: bool = False
-    searched: tuple[Searched, ...] = ()  #: the campaigns against A and B, where there are both
-    setting_differences: tuple[str, ...] = ()  #: of these campaigns
-    policy_sha256: tuple[str, ...] = ("", "")  #: of what A and B are made of
-
-    @property
-    def tally(self) -> Tally:
-        """The counts, from which all but the single cases follows."""
-        return Tally(
-            target=self.target,
-            a=self.a,
-            b=self.b,
-            groups=self.groups,
-            planned=self.planned,
-            of_solvable=self.of_solvable,
-            is_same_policy=self.is_same_policy,
-            searched=self.searched,
-            setting_differences=self.setting_differences,
-            policy_sha256=self.policy_sha256,
-        )
-
-    def counts(self, group: str) -> Counts:
-        """Of the cases of one group: "findings of A", "findings of B" or "pool"."""
-        return _counts([one for one in self.pairs if one.case.group == group])
-
-    @property
-    def groups(self) -> dict[str, Counts]:
-        """Counts of every group that has cases."""
-        found = {name: self.counts(name) for name in GROUPS}
-        return {name: counts for name, counts in found.items() if counts.cases}
-
-    @property
-    def pool(self) -> Counts:
-        """Counts of the random pool, the only group that says which policy is better."""
-        return self.counts(POOL)
-
-    @property
-    def p_value(self) -> float:
-        """Of McNemar's exact two-sided test on the pool; 1 where no pair tells the policies apart."""
-        return self.tally.p_value
-
-    @property
-    def failure_probabilities(self) -> tuple[FailureProbability, FailureProbability]:
-        """Of A and of B, from the pool, with exact 95 % intervals."""
-        return self.tally.failure_probabilities
-
-    @property
-    def difference(self) -> Difference | None:
-        """Failure probability of B less that of A, with an interval of 95 % or more; None without a pool."""
-        return self.tally.difference
-
-    @property
-    def verdict(self) -> str:
-        """B is "worse" or "better" if the pool shows so at the 5 % level, else "no difference shown"."""
-        return self.tally.verdict
-
-    @property
-    def is_worse(self) -> bool:
-        """True if B fails significantly more often in the pool."""
-        return self.tally.is_worse
+    pairs: tuple[Pair, ...] = ()  #: that were run
+    dimensions: tuple[str, ...] = ()  #: names of the inputs
 
     def rows(self) -> list[dict[str, Any]]:
         """A dictionary for each case, with inputs by name."""
@@ -117,35 +52,33 @@ class Comparison:
         """All numbers, for programs; `newly_failing_cases` are the first of the pool."""
         pool = [one for one in self.pairs if one.is_counted and one.case.group == POOL]
         new = [one for one in pool if one.b.fails and not one.a.fails]
-        return self.tally.summary() | {"newly_failing_cases": [self._row(one) for one in new[:_CASES_LISTED]]}
+        return Tally.summary(self) | {"newly_failing_cases": [self._row(one) for one in new[:_CASES_LISTED]]}
 
     def lines(self) -> list[str]:
         """What a reader should know, line by line."""
-        tally = self.tally
         return [
-            f"{self.target}",
+            self.target,
             f"  A  {self.a}",
             f"  B  {self.b}" + (", the same policy" if self.is_same_policy else ""),
             "",
-            *_table(tally),
+            *_table(self),
             "",
-            *_numbers(tally),
-            *(["", *tally.campaigns] if tally.campaigns else []),
+            *_numbers(self),
+            *(["", *self.campaigns] if self.campaigns else []),
             "",
             *_ADVICE,
-            *tally.warnings,
+            *self.warnings,
         ]
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        tally = self.tally
         same = ", the same policy" if self.is_same_policy else ""
         about = {"target": self.target, "A": self.a, "B": f"{self.b}{same}"}
-        text = "\n".join([*_numbers(tally), *tally.campaigns, *_ADVICE, *tally.warnings])
-        table = markup.table(HEADS, tally.table)
-        return markup.heading(tally.verdict_text) + markup.facts(about) + table + markup.paragraph(text)
+        text = "\n".join([*_numbers(self), *self.campaigns, *_ADVICE, *self.warnings])
+        table = markup.table(HEADS, self.table)
+        return markup.heading(self.verdict_text) + markup.facts(about) + table + markup.paragraph(text)
 
     def _row(self, pair: Pair) -> dict[str, Any]:
         values = dict(zip(self.dimensions, pair.case.input.tolist(), strict=True))
@@ -157,6 +90,12 @@ class Comparison:
             **{f"b_{name}": value for name, value in asdict(pair.b).items()},
             **{f"input_{name}": value for name, value in values.items()},
         }
+
+
+def counted(pairs: Sequence[Pair]) -> dict[str, Counts]:
+    """Counts of every group that has cases among `pairs`."""
+    groups = {name: [one for one in pairs if one.case.group == name] for name in GROUPS}
+    return {name: _counts(some) for name, some in groups.items() if some}
 
 
 def _counts(pairs: list[Pair]) -> Counts:

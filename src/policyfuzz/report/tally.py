@@ -82,10 +82,14 @@ class Tally:
         """False if the comparison was stopped."""
         return self.cases == self.planned
 
+    def counts(self, group: str) -> Counts:
+        """Of the cases of one group: "findings of A", "findings of B" or "pool"."""
+        return self.groups.get(group, Counts())
+
     @property
     def pool(self) -> Counts:
         """Counts of the random pool, the only group that says which policy is better."""
-        return self.groups.get(POOL, Counts())
+        return self.counts(POOL)
 
     @property
     def p_value(self) -> float:
@@ -208,7 +212,7 @@ class Tally:
         lines = []
         if not self.is_complete:
             lines.append(f"Stopped early: {self.cases:,} of {self.planned:,} cases were run.")
-        lost = self.groups.get(FINDINGS_OF_A, Counts())
+        lost = self.counts(FINDINGS_OF_A)
         if count := lost.newly_failing + lost.both_pass:
             lines.append(
                 f"{count:,} findings of A do not fail with A any more: the target is not what it was."

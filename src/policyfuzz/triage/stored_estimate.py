@@ -36,6 +36,14 @@ def stored_estimate(campaign: CampaignReader) -> Estimate | None:
     return max(same, key=lambda one: one.episodes, default=None)
 
 
+def estimate_or_problem(campaign: CampaignReader) -> tuple[Estimate | None, str]:
+    """The estimate beside `campaign`, and what is wrong with its file, from which no page may suffer."""
+    try:
+        return stored_estimate(campaign), ""
+    except CampaignError as error:
+        return None, f"{error.message}; {error.hint}"
+
+
 def _read(path: Path) -> Estimate | None:
     """The estimate in the file at `path`; None without one, or while a command prints into it."""
     if not path.is_file():

@@ -29,7 +29,7 @@ from policyfuzz.report.quantities import format_rate
 from policyfuzz.store.database import picture_file
 from policyfuzz.store.plain_records import to_plain
 from policyfuzz.store.reader import CampaignReader
-from policyfuzz.web import pages
+from policyfuzz.web import campaigns, pages, rates
 from policyfuzz.web.catalogue import Catalogue, Entry, NoSuchCampaign, Stamp, check_links, opened
 from policyfuzz.web.films import TYPES, Part, open_media
 from policyfuzz.web.guard import Access, Application, Guard
@@ -113,7 +113,7 @@ class Page:
         if len(entries) == 1 and entries[0].group is None:
             return RedirectResponse(f"/c/{entries[0].slug}/", 303)
         found = self._instances(entries)
-        rows = pages.campaign_rows(found)
+        rows = campaigns.campaign_rows(found)
         for row, entry in zip(rows, entries, strict=True):
             row |= {"name": short(entry.name, 80), "folder": str(entry.folder)}
         places = {id(one): entry for entry, (_, one) in zip(entries, found, strict=True)}
@@ -130,7 +130,7 @@ class Page:
         """Several campaigns side by side."""
         entries = self.catalogue.entries()
         found = self._instances(entries)
-        rows = pages.campaign_rows(found)
+        rows = campaigns.campaign_rows(found)
         for row, entry in zip(rows, entries, strict=True):
             row |= {"name": short(entry.name, 80)}
         compared = [
@@ -140,12 +140,12 @@ class Page:
             "compare.html",
             title="Compare",
             rows=rows,
-            contrasts=pages.contrast_rows(compared),
+            contrasts=campaigns.contrast_rows(compared),
             left_out=left_out_text(compared),
         )
 
-    def _compared(self, entry: Entry) -> pages.Compared:
-        made: pages.Compared = self._cache.get(entry, "compared", pages.Compared.of)
+    def _compared(self, entry: Entry) -> campaigns.Compared:
+        made: campaigns.Compared = self._cache.get(entry, "compared", campaigns.Compared.of)
         return made
 
     def _with_inputs(self, entry: Entry) -> Instance:
@@ -179,8 +179,8 @@ class Page:
             "coverage": pages.coverage,
             "errors": lambda campaign: pages.errors(campaign, _number(given.get("page", ""), 1)),
             "workers": pages.workers,
-            "estimate": pages.estimate,
-            "policies": pages.compared_policies,
+            "estimate": rates.estimate,
+            "policies": rates.compared_policies,
         }
         if top["host"] is not None:
             return self._page("elsewhere.html", entry=entry, head=top, tab=tab, title=dict(_TABS)[tab])

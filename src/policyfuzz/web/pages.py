@@ -1,7 +1,6 @@
-"""What each page shows of a campaign, as plain values for templates and scripts."""
+"""What each page shows of one campaign, as plain values for templates and scripts."""
 
 import math
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -10,28 +9,22 @@ from typing import Any
 
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.settings import CampaignConfig, StopReason
-from policyfuzz.report.campaign_report.side_by_side import Contrast, Group, contrasts
 from policyfuzz.report.campaign_report.words import verdict
 from policyfuzz.report.commands import (
     POLICY_OF_TARGET,
     code_of,
-    compare_command,
-    estimate_command,
-    fuzz_command,
+    next_commands,
     replay_command,
-    triage_command,
 )
 from policyfuzz.report.figures.distributions import histograms
-from policyfuzz.report.figures.history import Discovery, discovery, time_split
+from policyfuzz.report.figures.history import discovery, time_split
 from policyfuzz.report.figures.maps import behaviour_map, input_map
 from policyfuzz.report.figures.sample import sample_findings
-from policyfuzz.report.instances import Instance, instance_at
+from policyfuzz.report.instances import instance_at
 from policyfuzz.report.marks import mode_mark
 from policyfuzz.report.mode_summaries import ModeSummary, mode_summaries
 from policyfuzz.report.ranking import representatives
 from policyfuzz.report.statistics import FailureProbability
-from policyfuzz.report.stored_comparisons import StoredComparison, comparison_names, stored_comparisons
-from policyfuzz.report.tally import HEADS
 from policyfuzz.store.coverage_file import coverage_of
 from policyfuzz.store.database import is_being_written
 from policyfuzz.store.reader import CampaignReader
@@ -39,19 +32,16 @@ from policyfuzz.store.records import FailedEpisode, Finding, Progress
 from policyfuzz.store.triage_file import Triage, read_triage
 from policyfuzz.store.triage_records import Avoidance, Boundary
 from policyfuzz.triage.estimate import Estimate
-from policyfuzz.triage.estimate import short as short_share
-from policyfuzz.triage.stored_estimate import estimate_path, stored_estimate
+from policyfuzz.triage.stored_estimate import estimate_or_problem
 from policyfuzz.web.catalogue import Stamp
 from policyfuzz.web.films import stored_media
 from policyfuzz.web.findings import PAGE_SIZE, Query, finding_page
 from policyfuzz.web.inputs import input_table
 from policyfuzz.web.words import (
-    NOTHING,
     luck_text,
     number_text,
     numbers_of,
     seconds_text,
-    share_text,
     short,
     standing_text,
     state_text,
@@ -119,7 +109,7 @@ class _Standing:
             0 if modes is None else len(modes.modes),
             modes is not None and modes.is_stable and bool(modes.modes),
             FailureProbability.of_campaigns([progress], campaign.is_solvability_tested),
-            known_estimate(campaign)[0],
+            estimate_or_problem(campaign)[0],
             campaign.starts() if reason == StopReason.EXHAUSTED.value else None,
         )
 
@@ -136,21 +126,8 @@ def overview(campaign: CampaignReader) -> dict[str, Any]:
         "modes": [mode_values(campaign, triage, one) for one in mode_summaries(campaign, triage)][:_EXAMPLES],
         "is_triaged": triage.modes is not None,
         "newer": _newer(campaign, triage),
-        "commands": commands(campaign),
+        "commands": next_commands(campaign),
         "config": _settings(campaign),
-    }
-
-
-def commands(campaign: CampaignReader) -> dict[str, str]:
-    """What to type next."""
-    folder = shlex.quote(str(campaign.folder))
-    trust = " --trust" if code_of(campaign) else ""
-    return {
-        "triage": triage_command(campaign),
-        "coverage": f"policyfuzz coverage {folder}{trust}",
-        "estimate": estimate_command(campaign, str(estimate_path(campaign.folder))),
-        "compare": compare_command(campaign),
-        "again": fuzz_command(campaign),
     }
 
 
@@ -163,7 +140,7 @@ def modes(campaign: CampaignReader) -> dict[str, Any]:
         "agreement": "" if found is None else number_text(found.agreement, 2),
         "modes": [mode_values(campaign, triage, one) for one in mode_summaries(campaign, triage)],
         "newer": _newer(campaign, triage),
-        "commands": commands(campaign),
+        "commands": next_commands(campaign),
     }
 
 
@@ -367,7 +344,7 @@ def coverage(campaign: CampaignReader) -> dict[str, Any]:
     """What the campaign has covered, if that was measured."""
     known = coverage_of(campaign)
     if known is None:
-        return {"commands": commands(campaign), "known": None, "rows": []}
+        return {"commands": next_commands(campaign), "known": None, "rows": []}
     rows = [
         {
             "name": short(one.name, 60),
@@ -386,7 +363,7 @@ def coverage(campaign: CampaignReader) -> dict[str, Any]:
         "cells": f"of states along {known.directions} directions, with side {known.cell:g}",
         "unit": "standard deviations of random sampling",
     }
-    return {"commands": commands(campaign), "known": facts, "rows": rows}
+    return {"commands": next_commands(campaign), "known": facts, "rows": rows}
 
 
 def figure_coverage(campaign: CampaignReader) -> dict[str, Any]:
@@ -399,139 +376,6 @@ def figure_coverage(campaign: CampaignReader) -> dict[str, Any]:
         for name, share in zip(known.axes, known.explained, strict=False)
     ]
     return {"campaigns": list(known.all), "axes": axes, "reference": known.reference}
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One of several campaigns side by side."""
-
-    config: CampaignConfig
-    progress: Progress
-    curve: Discovery
-
-    @classmethod
-    def of(cls, campaign: CampaignReader) -> "Compared":
-        """What is compared of `campaign`."""
-        return cls(campaign.config, campaign.progress(), discovery(campaign))
-
-
-def contrast_rows(compared: list[Compared]) -> list[dict[str, str]]:
-    """What differs between campaigns with other strategies or policies, and whether that is chance."""
-    return [
-        {
-            "first": short(one.first.label),
-            "second": short(one.second.label),
-            "target": short(one.first.target),
-            "episodes": f"{one.episodes:,}",
-            "counts": f"{_counts(one.first)} against {_counts(one.second)}",
-            "effect": f"{one.effect:.2f}",
-            "p_value": NOTHING if one.p_value is None else f"{one.p_value:.3g}",
-            "verdict": _contrast_text(one),
-        }
-        for one in contrasts(compared)
-    ]
-
-
-def _counts(group: Group) -> str:
-    return ", ".join(f"{count:,}" for count in group.distinct[:_EXAMPLES])
-
-
-def _contrast_text(one: Contrast) -> str:
-    if one.p_value is None:
-        return "too few campaigns of each to tell"
-    if not one.is_shown:
-        return "no difference shown"
-    return "the first finds more" if one.effect > 1 / 2 else "the second finds more"
-
-
-def known_estimate(campaign: CampaignReader) -> tuple[Estimate | None, str]:
-    """The estimate beside `campaign`, and what is wrong with its file, from which no page suffers."""
-    try:
-        return stored_estimate(campaign), ""
-    except CampaignError as error:
-        return None, f"{error.message}; {error.hint}"
-
-
-def estimate(campaign: CampaignReader) -> dict[str, Any]:
-    """How likely a failure is."""
-    progress, (known, problem) = campaign.progress(), known_estimate(campaign)
-    failure = FailureProbability.of_campaigns([progress], campaign.is_solvability_tested)
-    shown: dict[str, FailureProbability | Estimate] = {"random draws": failure} if failure.draws else {}
-    return {
-        "sentence": str(failure),
-        "probability": failure,
-        "low": share_text(failure.low),
-        "high": share_text(failure.high),
-        "value": share_text(failure.probability),
-        "commands": commands(campaign),
-        "starts": campaign.starts(),
-        "stored": None if known is None else [short(line, 400) for line in str(known).splitlines()],
-        "problem": short(problem, 400),
-        "is_complete": known is not None and known.is_complete,
-        "intervals": _intervals(shown | ({} if known is None else {"estimate": known})),
-    }
-
-
-def compared_policies(campaign: CampaignReader) -> dict[str, Any]:
-    """What comparisons of this policy with others have shown, as far as they lie beside the campaign."""
-    names = comparison_names(campaign.folder)
-    found = _comparisons(campaign.folder, campaign.config, Stamp.of(campaign.folder, names))
-    return {
-        "comparisons": [_comparison_values(one) for one in found],
-        "heads": HEADS[1:],
-        "commands": commands(campaign),
-    }
-
-
-@lru_cache(maxsize=16)
-def _comparisons(folder: Path, config: CampaignConfig, _: Stamp) -> list[StoredComparison]:
-    """Large files are read again only if one of them has changed."""
-    return stored_comparisons(folder, config)
-
-
-def _comparison_values(stored: StoredComparison) -> dict[str, Any]:
-    """One comparison, or why there is none in its file."""
-    tally, name = stored.tally, short(stored.name)
-    if tally is None:
-        return {"file": name, "problem": short(stored.problem, 300)}
-    of_a, of_b = tally.failure_probabilities
-    same = ", the same policy" if tally.is_same_policy else ""
-    return {
-        "file": name,
-        "problem": "",
-        "verdict": tally.verdict_text,
-        "policies": {"A": short(tally.a, 300), "B": f"{short(tally.b, 300)}{same}"},
-        "rows": [(group, *(f"{count:,}" for count in counts)) for group, *counts in tally.table],
-        "numbers": tally.numbers,
-        "intervals": _intervals({"A": of_a, "B": of_b}) if of_a.draws else None,
-        "campaigns": [short(line, 400) for line in tally.campaigns],
-        "warnings": tally.warnings,
-    }
-
-
-def _intervals(shown: Mapping[str, FailureProbability | Estimate]) -> dict[str, Any] | None:
-    """The 95 % intervals as places from 0 to 100 on a logarithmic scale, for a picture."""
-    if not shown:
-        return None
-    # down to a decade below what matters: an interval may begin at 0
-    least = min(one.low if one.low > 0 else one.high / 10 for one in shown.values())
-    floor = max(math.floor(math.log10(max(least, 1e-12))), -12)
-
-    def place(share: float) -> float:
-        return round(100 * (1 - math.log10(max(share, 10.0**floor)) / floor), 3) if floor else 100.0
-
-    rows = [
-        {
-            "name": name,
-            "left": place(one.low),
-            "width": max(round(place(one.high) - place(one.low), 3), 0.3),
-            "at": place(one.probability) if one.probability > 0 else None,
-            "text": f"{short_share(one.low)} to {short_share(one.high)}",
-        }
-        for name, one in shown.items()
-    ]
-    ticks = [{"at": place(10.0**power), "text": short_share(10.0**power)} for power in range(floor, 1)]
-    return {"rows": rows, "ticks": ticks[:: max(1, len(ticks) // 5)]}
 
 
 def figure_discovery(campaign: CampaignReader) -> Any:
@@ -553,31 +397,6 @@ def figure_maps(campaign: CampaignReader) -> dict[str, Any]:
 def figure_histograms(campaign: CampaignReader) -> Any:
     """How the findings are spread."""
     return histograms(sample_findings(campaign, known_triage(campaign)))
-
-
-def campaign_rows(instances: list[tuple[str, Instance | str]]) -> list[dict[str, Any]]:
-    """A row for each campaign: its slug, and the campaign or what is wrong with it."""
-    rows: list[dict[str, Any]] = []
-    for slug, one in instances:
-        if isinstance(one, str):
-            rows.append({"slug": slug, "problem": short(one, 300), "state": "gone"})
-            continue
-        failure = FailureProbability.of_campaigns([one.progress], one.is_solvability_tested)
-        rows.append(
-            {
-                "slug": slug,
-                "state": one.state,
-                "state_text": state_text(one.state, one.stop_reason),
-                "host": None if one.host is None else short(one.host, 60),
-                "target": short(one.config.target),
-                "policy": short(one.config.policy or POLICY_OF_TARGET),
-                "strategy": short(one.config.strategy, 40),
-                "seed": one.config.seed,
-                "texts": numbers_of(one.progress, one.is_solvability_tested, one.seconds_since_finding),
-                "failure": failure,
-            }
-        )
-    return rows
 
 
 def asdict_without(record: Any, name: str) -> dict[str, Any]:

@@ -30,18 +30,19 @@ class Compared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Campaigns on one target with one policy and one strategy, which differ in their seeds."""
+    """Campaigns with the same settings on one target, which differ in their seeds."""
 
     target: str
     policy: str
     strategy: str
     places: tuple[int, ...]  #: of its campaigns in the report
     distinct: tuple[int, ...]  #: distinct findings of each, after as many episodes as all groups have
+    settings: tuple[str, ...]  #: that tell it from groups with the same policy and strategy
 
     @property
     def label(self) -> str:
         """For a reader."""
-        return f"{self.strategy}, {self.policy}"
+        return ", ".join([self.strategy, self.policy, *self.settings])
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,24 @@ def groups_of(views: Sequence[Compared]) -> list[Group]:
                 distinct_after(views[place], common_episodes(views, config.target))
                 for place in places.values()
             ),
+            _settings_apart(config, list(keys)),
         )
         for config, places in keys.items()
     ]
+
+
+def _settings_apart(config: CampaignConfig, others: Sequence[CampaignConfig]) -> tuple[str, ...]:
+    """Settings of `config` that tell it from `others` with the same target, policy and strategy."""
+    alike = [
+        one
+        for one in others
+        if (one.target, one.policy, one.strategy) == (config.target, config.policy, config.strategy)
+    ]
+    apart = {name: value for one in alike for name, value in config.unlike(one).items()}
+    return tuple(
+        f"{name} {value:.12}" if isinstance(value, str) else f"{name} {value}"
+        for name, value in apart.items()
+    )
 
 
 def common_episodes(views: Sequence[Compared], target: str) -> int:

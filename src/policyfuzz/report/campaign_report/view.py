@@ -16,7 +16,7 @@ from policyfuzz.store.reader import CampaignReader
 from policyfuzz.store.records import FLAKY, UNSOLVED, FailedEpisode, Finding, Progress
 from policyfuzz.store.triage_file import Triage, triage_of
 from policyfuzz.triage.estimate import Estimate
-from policyfuzz.triage.stored_estimate import stored_estimate
+from policyfuzz.triage.stored_estimate import estimate_or_problem
 
 #: Failure modes that are shown in full, and findings where there are no modes.
 MOST_MODES, MOST_FINDINGS = 20, 8
@@ -59,7 +59,8 @@ class CampaignView:
     modes: tuple[ModeSummary, ...]  #: the worst first, at most MOST_MODES
     examples: tuple[Finding, ...]  #: findings that stand for all, where modes are not known or not stable
     probability: FailureProbability
-    estimate: Estimate | None
+    estimate: Estimate | None  #: that lies beside the campaign
+    estimate_problem: str  #: why it cannot be read, or empty
     starts: tuple[int, int] | None  #: how many there are and how many crash, if all were tried
     curve: Discovery
     sample: FindingSample
@@ -101,6 +102,7 @@ def read_view(folder: Path) -> CampaignView:
         progress, triage = campaign.progress(), triage_of(campaign)
         stable = triage.modes is not None and triage.modes.is_stable
         errors, seen = _error_groups(campaign)
+        estimate, problem = estimate_or_problem(campaign)
         return CampaignView(
             campaign=campaign,
             name=str(folder),
@@ -111,7 +113,8 @@ def read_view(folder: Path) -> CampaignView:
             modes=tuple(mode_summaries(campaign, triage)[:MOST_MODES]),
             examples=() if stable or not progress.findings else tuple(_examples(campaign)),
             probability=FailureProbability.of_campaigns([progress], campaign.is_solvability_tested),
-            estimate=stored_estimate(campaign),
+            estimate=estimate,
+            estimate_problem=problem,
             starts=campaign.starts() if campaign.stop_reason() == "exhausted" else None,
             curve=discovery(campaign),
             sample=sample_findings(campaign, triage),

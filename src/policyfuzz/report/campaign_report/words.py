@@ -97,7 +97,7 @@ def likelihood(view: Standing) -> str:
     if view.starts is not None:
         total, crashing = view.starts
         return f"exactly {percentage(crashing / total)} of all {total:,} starts fail"
-    if view.estimate is not None:
+    if view.estimate is not None and not _is_wider(view.estimate, view.probability):
         if not view.estimate.probability > 0:
             return f"at most {_share(view.estimate.high)} of {inputs} fail (95 %)"
         interval = f"{_share(view.estimate.low)} to {_share(view.estimate.high)}"
@@ -109,6 +109,11 @@ def likelihood(view: Standing) -> str:
         return f"at most {percentage(known.high)} of {inputs} fail (95 %)"
     interval = f"{percentage(known.low)} to {percentage(known.high)}"
     return f"about {percentage(known.probability)} of {inputs} fail (95 %: {interval})"
+
+
+def _is_wider(estimate: Estimate, known: FailureProbability) -> bool:
+    """True if the campaign's own random draws say more than the estimate beside it."""
+    return bool(known.draws) and estimate.high - estimate.low > known.high - known.low
 
 
 def _share(value: float) -> str:
