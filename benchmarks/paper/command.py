@@ -2,7 +2,7 @@
 
 import multiprocessing
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -120,20 +120,30 @@ def _run_scenario(work: _Work, jobs: int) -> None:
     except MissingExtra as error:
         _say(f"{work.scenario.label} is left out: {error}")
         return
-    campaigns = [number for number, part in enumerate(parts) if part.is_campaign]
-    others = [number for number in range(len(parts)) if number not in campaigns]
-    for numbers in (campaigns, others):  # the others look at campaigns
-        if jobs == 1 or not numbers:
-            for number in numbers:
-                run_part(parts[number], work.keep_outdated)
-            continue
-        # a fresh interpreter for each: threads of packages do not survive a fork
-        pool = ProcessPoolExecutor(min(jobs, len(numbers)), multiprocessing.get_context("spawn"))
-        try:
-            for done in as_completed([pool.submit(_run_number, work, number) for number in numbers]):
+    if jobs == 1:
+        for part in parts:
+            run_part(part, work.keep_outdated)
+    elif parts:
+        _run_side_by_side(work, parts, jobs)
+
+
+def _run_side_by_side(work: _Work, parts: list[Part], jobs: int) -> None:
+    """Run `parts` in so many processes, each part once those are done that it needs."""
+    waiting = dict(enumerate(parts))
+    running: dict[Future[None], Part] = {}
+    # a fresh interpreter for each: threads of packages do not survive a fork
+    pool = ProcessPoolExecutor(min(jobs, len(parts)), multiprocessing.get_context("spawn"))
+    try:
+        while waiting or running:
+            unfinished = {one.file for one in (*waiting.values(), *running.values())}
+            ready = [number for number, part in waiting.items() if not part.needs & unfinished]
+            for number in ready[: jobs - len(running)]:
+                running[pool.submit(_run_number, work, number)] = waiting.pop(number)
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                running.pop(done)
                 done.result()
-        finally:  # after Ctrl-C, or an error, nothing more is begun
-            pool.shutdown(cancel_futures=True)
+    finally:  # after Ctrl-C, or an error, nothing more is begun
+        pool.shutdown(cancel_futures=True)
 
 
 def _run_number(work: _Work, number: int) -> None:

@@ -1,6 +1,6 @@
 """The parts that a scenario consists of, each with the code that decides its numbers and what runs it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ class Part:
     identity: Identity
     file: Path
     run: Callable[[], Outcome]
+    needs: frozenset[Path] = frozenset()  #: files of parts that must be done before
 
     @property
     def kind(self) -> str:
@@ -63,10 +64,18 @@ def general_part(out: Path) -> Part:
 
 
 def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Iterator[Part]:
-    """Everything that is run for `scenario`; what reads campaigns comes after these."""
+    """Everything that is run for `scenario`; what reads campaigns comes after these.
+
+    Campaigns that the repair needs come first: it takes long, and can begin while the others run.
+    """
     rules = Rules.of(target).sha256
 
-    def part(name: str, seed: int, run: Callable[[Identity], Outcome]) -> Part:
+    def file_of(name: str, seed: int) -> Path:
+        return scenario.folder(out) / f"{name}-{seed}.json"
+
+    def part(
+        name: str, seed: int, run: Callable[[Identity], Outcome], strategies: Iterable[str] = ()
+    ) -> Part:
         identity = Identity(
             name,
             scenario.label,
@@ -77,7 +86,8 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
             rules,
             code_of(name),
         )
-        return Part(identity, scenario.folder(out) / f"{name}-{seed}.json", lambda: run(identity))
+        needs = frozenset(file_of(CAMPAIGN + one, 0) for one in strategies)
+        return Part(identity, file_of(name, seed), lambda: run(identity), needs)
 
     def campaign(strategy: str, seed: int) -> Part:
         folder = campaigns.folder_of(scenario, out, strategy, seed)
@@ -88,12 +98,13 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
         )
 
     for seed in range(seeds):
-        yield from (campaign(strategy, seed) for strategy in STRATEGIES)
+        first = [one for one in STRATEGIES if one in repaired.NEEDED]
+        yield from (campaign(one, seed) for one in dict.fromkeys((*first, *STRATEGIES)))
     yield part("inconsistent", 0, lambda _identity: _inconsistent(scenario, target))
     for name, look in _LOOKS.items():
-        yield part(name, 0, partial(_look, look, scenario, target, out))
+        yield part(name, 0, partial(_look, look, scenario, target, out), STRATEGIES)
     if scenario.name == repaired.REPAIRED and repaired.can_repair():
-        yield part("repair", 0, partial(repaired.repair, scenario, target, out))
+        yield part("repair", 0, partial(repaired.repair, scenario, target, out), repaired.NEEDED)
 
 
 #: What is looked at in finished campaigns, by the name of the part.

@@ -19,6 +19,7 @@ CODE = ("repairing", *campaigns.CODE)
 REPAIRED = "acasxu"
 #: The search whose crashes are learnt from, and the one by which both policies are fuzzed.
 LEARNT_FROM, FUZZED_BY = "default", "mdpfuzz-published"
+NEEDED = (LEARNT_FROM, FUZZED_BY)
 #: Random cases that judge a repair, and episodes of each campaign that does, at most.
 _MOST_CASES, _MOST_EPISODES = 20_000, 20_000
 #: Episodes of all rounds of a repair, at least.

@@ -3,6 +3,8 @@ from dataclasses import replace
 import numpy as np
 
 from policyfuzz.core.actions import ActionSpace
+from policyfuzz.core.interfaces import Frame
+from policyfuzz.core.oracle import Below
 from policyfuzz.repairing.choices import Runners, learn_choices
 from policyfuzz.repairing.numbers import learn_numbers
 from policyfuzz.repairing.states import Cases, record_moments
@@ -52,6 +54,56 @@ def test_labels_say_what_saves_an_episode():
     assert lessons.saved == 6
     assert len(lessons.changes) > 6
     assert (lessons.changes.actions == 2.0).all()  # to the right, where the gaps are
+
+
+class Pole:
+    """n poles that are pushed to the left or to the right at every step, and fall beyond 1."""
+
+    signals = ("upright",)
+    capacity = None
+
+    def reset(self, inputs, seeds):
+        self._tilt, self._step = inputs[:, 0].copy(), 0
+        return self._frame(np.arange(len(inputs)))
+
+    def step(self, actions, rows):
+        self._step += 1
+        self._tilt[rows] += 0.3 * (2 * actions - 1.0)
+        return self._frame(rows)
+
+    def _frame(self, rows):
+        upright = 1 - np.abs(self._tilt[rows])
+        seen = self._tilt[rows, None].copy()
+        return Frame(seen, seen, upright[:, None], upright, upright < 0)
+
+
+class FearfulPolicy:
+    """Pushes back, but out of despair to the right where a pole leans that way already."""
+
+    def begin(self, count): ...
+
+    def act(self, observations, rows):
+        tilt = observations[:, 0]
+        return ((tilt < 0) | (tilt > 0.5)).astype(float)
+
+
+def test_where_nothing_may_be_held_for_long_brief_actions_are_labels():
+    target = replace(
+        world(),
+        simulator=Pole,
+        policy=FearfulPolicy,
+        oracle=Below("upright", 0.0, kind="fell"),
+        horizon=20,
+        actions=ActionSpace.choices(("left", "right")),
+    )
+    starts = Cases(np.linspace(0.55, 0.85, 4)[:, None], np.zeros(4, np.uint64))
+
+    lessons = learn_choices(Runners.of(target, 3), starts)
+
+    assert lessons.saved == 4
+    leaning = lessons.changes.observations[:, 0] > 0.5
+    assert leaning.any()
+    assert (lessons.changes.actions[leaning] == 0.0).all()
 
 
 def test_no_state_behind_the_point_of_no_return_is_labelled():

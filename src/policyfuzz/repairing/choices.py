@@ -1,11 +1,12 @@
 """What a policy that chooses among a few actions should have done on the way to a crash.
 
 At moments before the crash every action is tried: held up to the horizon, and if that helps, as briefly as
-will do. What holds well beyond the horizon becomes a label. A moment from which nothing saves the episode any
-more lies behind the point of no return, and gets none.
+will do. Where no action may be held for long, as when a balance has to be kept, all are tried briefly. What
+holds well beyond the horizon becomes a label. A moment from which nothing saves the episode any more lies
+behind the point of no return, and gets none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,23 +64,35 @@ def learn_choices(runners: Runners, crashes: Cases) -> Lessons:
     """What a policy should have chosen in the episodes of `crashes`, all of which crash."""
     target, batch = runners.target, max(runners.target.batch_size, 64)
     own = record_moments(runners.short, crashes, batch)
-    tried = [
-        _Tried(crash, start, action, target.horizon)
-        for crash in range(len(crashes))
-        if own.ends.crashed[crash]
-        for start in _starts(int(own.ends.steps[crash]))
-        for action in _choices(target)
-    ]
-    scores = _scores(runners.long, crashes, tried, batch)
-    best = _best_by_moment(tried, scores)
+    moments = {
+        crash: _starts(int(own.ends.steps[crash])) for crash in range(len(crashes)) if own.ends.crashed[crash]
+    }
+    tried = _tries(target, moments, (target.horizon,))
+    best = _best_by_moment(tried, _scores(runners.long, crashes, tried, batch))
+    saved = {one.crash for one, _ in best}
+    left = {crash: starts for crash, starts in moments.items() if crash not in saved}
+    brief = _tries(target, left, _HOLDS)
+    found = _briefest(brief, _scores(runners.long, crashes, brief, batch))
     shorter, shorter_scores = _shortened(runners, crashes, best, batch)
-    found = _enough(best, shorter, shorter_scores)
+    found += _enough(best, shorter, shorter_scores)
     long = _scores(runners.long, crashes, [one for one, _ in found], batch)
     lasting = [pair for pair, score in zip(found, long.tolist(), strict=True) if score > 0]
     clear = _clear(lasting)
     changes, kept = _examples(runners, crashes, own, clear, batch)
-    episodes = len(crashes) + len(tried) + len(shorter) + len(found) + 2 * len({one.crash for one in clear})
+    tries = len(tried) + len(brief) + len(shorter) + len(found)
+    episodes = len(crashes) + tries + 2 * len({one.crash for one in clear})
     return Lessons(changes, kept, len({one.crash for one in clear}), episodes)
+
+
+def _tries(target: Target, moments: Mapping[int, Sequence[int]], holds: Sequence[int]) -> list[_Tried]:
+    """Every action at every one of the `moments` of each crash, held for each of `holds` steps."""
+    return [
+        _Tried(crash, start, action, hold)
+        for crash, starts in moments.items()
+        for start in starts
+        for action in _choices(target)
+        for hold in holds
+    ]
 
 
 def _choices(target: Target) -> list[float]:
@@ -114,6 +127,21 @@ def _best_by_moment(tried: Sequence[_Tried], scores: NDArray[np.float64]) -> lis
         if value > 0 and (key not in best or value > best[key][1]):
             best[key] = one, value
     return list(best.values())
+
+
+def _briefest(tried: Sequence[_Tried], scores: NDArray[np.float64]) -> list[tuple[_Tried, float]]:
+    """Of what survives at each moment, the briefest that is nearly as good as the best."""
+    ways: dict[tuple[int, int], list[tuple[_Tried, float]]] = {}
+    for one, value in zip(tried, scores.tolist(), strict=True):
+        if value > 0:
+            ways.setdefault((one.crash, one.start), []).append((one, value))
+    return [
+        min(
+            (way for way in some if way[1] >= _ENOUGH * max(value for _, value in some)),
+            key=lambda way: (way[0].hold, -way[1]),
+        )
+        for some in ways.values()
+    ]
 
 
 def _shortened(
