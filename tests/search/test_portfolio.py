@@ -11,6 +11,7 @@ from policyfuzz.core.executions import Executions
 from policyfuzz.core.inputs import Angle, Choice, InputSpace, Integer, Real, Seed
 from policyfuzz.core.settings import DISTINCT_RADIUS, SearchSettings
 from policyfuzz.oracles import Verdicts
+from policyfuzz.search import emitters
 from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
@@ -360,6 +361,24 @@ def test_jumps_and_climbs_leave_lineages_with_a_finding_to_the_walkers():
     climbed = fuzzer.algorithm._climbers.climbed
     assert len(np.unique(climbed)) == len(climbed) > 1, "nobody climbs from the same draw twice"
     assert jumps
+
+
+def test_walkers_leave_the_findings_that_they_know(monkeypatch):
+    def share_beyond(candidates):
+        """Of the children of walkers, those that are near no known finding when they are proposed."""
+        monkeypatch.setattr(emitters, "_CANDIDATES", candidates)
+        fuzzer, beyond = fuzzer_of(samples=200), []
+        for _ in range(20):
+            cases = fuzzer.ask(64)
+            walkers = np.isin(cases.emitters, emitters.WALKERS) & (cases.purposes == Purpose.MUTANT)
+            if walkers.any():
+                unit = SPACE.to_unit(cases.inputs[walkers])
+                beyond += fuzzer.algorithm._walked_for(fuzzer._context).is_free(unit).tolist()
+            fuzzer.tell(cases, simulate(cases))
+        assert len(beyond) > 100
+        return np.mean(beyond)
+
+    assert share_beyond(3) > 1.5 * share_beyond(1)
 
 
 def test_import_has_no_parent_and_teaches_the_bandit_nothing():

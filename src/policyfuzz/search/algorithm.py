@@ -78,8 +78,13 @@ class Validator:
         """Share of drawn inputs that were valid and solvable."""
         return (self.drawn - self.invalid - self.unsolvable) / self.drawn if self.drawn else 1.0
 
-    def fill(self, wanted: int, draw: Draw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Origins (n,) and inputs (n, d) of `wanted` draws that are valid and solvable."""
+    def fill(
+        self, wanted: int, draw: Draw, rate: float = 1.0
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Origins (n,) and inputs (n, d) of `wanted` draws that are valid and solvable.
+
+        `rate` is the share that is expected to be, so that few draws are needed.
+        """
         origins, inputs = np.empty(0, np.int64), np.empty((0, len(self.space.dimensions)))
         drawn_here = 0
         while (missing := wanted - len(inputs)) > 0:
@@ -89,7 +94,7 @@ class Validator:
                     f" {'valid' if self.solvable is None else 'valid and solvable'}",
                     hint="check the constraint, the bounds of the dimensions and the solvability test",
                 )
-            rate = len(inputs) / drawn_here if drawn_here else 1.0
+            rate = len(inputs) / drawn_here if drawn_here else rate
             count = int(np.ceil(missing / max(rate, _WORST_RATE)))
             new_origins, new_inputs = draw(count)
             drawn_here += count

@@ -6,13 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from policyfuzz.search.emitters import Emitter
+from policyfuzz.search.emitters import SEEKERS, WALKERS, Emitter
 from policyfuzz.search.state import State
 
-#: Emitters that look for new regions.
-SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS]
-#: Emitters that walk through known regions.
-WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]
 #: Walkers that need two findings.
 _NEED_TWO = {Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS}
 

@@ -25,6 +25,7 @@ class DistinctSet:
     periods: NDArray[np.float64]  #: (d,) 1 where a coordinate wraps round, 0 where it does not
     _trees: list[KDTree] = field(init=False, default_factory=list)  #: the largest first
     _tail: list[NDArray[np.float64]] = field(init=False, default_factory=list)  #: points in no tree yet
+    _tail_tree: KDTree | None = field(init=False, default=None)  #: of the tail, if it has not changed since
 
     def __len__(self) -> int:
         return sum(int(tree.n) for tree in self._trees) + len(self._tail)
@@ -42,9 +43,7 @@ class DistinctSet:
 
     def insert(self, unit: NDArray[np.float64]) -> None:
         """Add `unit` (n, d), which are known to be distinct."""
-        self._tail += list(self._wrapped(unit))
-        if len(self._tail) >= _TAIL:
-            self._build_tree()
+        self._extend(list(self._wrapped(unit)))
 
     def is_near(self, point: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
         """True if one of `others` (m, d) is within the radius of `point` (d,)."""
@@ -62,24 +61,21 @@ class DistinctSet:
                 is_distinct[row] = False
             else:
                 new.append(unit[row])
-        self._tail += new
-        if len(self._tail) >= _TAIL:
-            self._build_tree()
+        self._extend(new)
         return is_distinct
 
     def _is_free(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """(n,) True where no earlier point is near `unit` (n, d)."""
         free = np.ones(len(unit), np.bool_)
-        for tree in self._trees:
+        if self._tail and self._tail_tree is None:
+            self._tail_tree = KDTree(np.array(self._tail), boxsize=self.periods)
+        tail = [] if self._tail_tree is None else [self._tail_tree]
+        for tree in [*self._trees, *tail]:
             rows = np.flatnonzero(free)
             # trees round otherwise than we do: they only propose who may be near
             distances, nearest = tree.query(unit[rows], distance_upper_bound=self.radius * _SLACK)
             rows, nearest = rows[np.isfinite(distances)], nearest[np.isfinite(distances)]
             free[rows] = self._squared(unit[rows], tree.data[nearest]) >= self.radius**2
-        if self._tail:
-            tail = np.array(self._tail)
-            rows = np.flatnonzero(free)
-            free[rows] = [not self._is_near(point, tail) for point in unit[rows]]
         return free
 
     def _is_near(self, point: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
@@ -91,6 +87,14 @@ class DistinctSet:
         apart = np.abs(points - others)
         apart = np.where(self.periods > 0, np.minimum(apart, 1 - apart), apart)
         return np.asarray((apart**2).sum(axis=1))
+
+    def _extend(self, points: list[NDArray[np.float64]]) -> None:
+        """Add `points` (d,) to the tail."""
+        if points:
+            self._tail += points
+            self._tail_tree = None
+        if len(self._tail) >= _TAIL:
+            self._build_tree()
 
     def _build_tree(self) -> None:
         """Build a tree of the tail and all trees that are no larger."""

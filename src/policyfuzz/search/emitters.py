@@ -10,7 +10,9 @@ from policyfuzz.search.algorithm import SearchContext
 from policyfuzz.search.archive import Archive
 from policyfuzz.search.cases import Cases
 from policyfuzz.search.climbers import CLIMBERS, Climbers, goes_by_tie_break
+from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.mutation import Mutator
+from policyfuzz.search.surrogate import Surrogate
 
 #: Entries of which the one nearest to a crash becomes the parent; and that a climber may start from.
 _TOURNAMENT, _STARTS = 64, 512
@@ -36,6 +38,12 @@ class Emitter(IntEnum):
     SPAN_FINDINGS = 8  #: a finding, in the directions to its neighbours
 
 
+#: Emitters that look for new regions.
+SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS]
+#: Emitters that walk through known regions.
+WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]
+#: Candidates for each child of a walker; and entries that those who cross draw, at least.
+_CANDIDATES, _FEWEST_MATES = 3, 16
 #: Scales of noise on findings.
 _SCALES = {Emitter.STEP: 0.01, Emitter.STRIDE: 0.05, Emitter.LEAP: 0.2}
 #: Numbers that `Cases.emitters` may hold: an emitter, or that many plus a climber.
@@ -71,6 +79,8 @@ class Emitters:
     mutator: Mutator
     rng: np.random.Generator
     served: int  #: climbers that have children now, the first ones
+    known: DistinctSet  #: findings that are parents
+    surrogate: Surrogate
 
     def propose(self, shares: NDArray[np.float64], count: int) -> Children:
         """`count` valid and solvable children; the emitters draw them with chances as in `shares` (e,)."""
@@ -82,7 +92,7 @@ class Emitters:
             # the validator carries one number for each input
             return children.parents * _NUMBERS + children.emitters, children.inputs
 
-        origins, inputs = self.context.validator.fill(count, draw)
+        origins, inputs = self.context.validator.fill(count, draw, self.context.validator.valid_rate)
         return Children(origins // _NUMBERS, origins % _NUMBERS, inputs)
 
     def climbing_starts(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -112,7 +122,8 @@ class Emitters:
         steps = self.climbers.children(chosen, self._unit(standing), self.mutator, self.rng)
         parents, emitters, units = [standing], [len(Emitter) + chosen], [steps]
         for emitter in [one for one in list(Emitter)[Emitter.JUMP :] if counts[one]]:
-            entries, unit = self._emit(emitter, int(counts[emitter]))
+            propose = self._walk if emitter in WALKERS else self._emit
+            entries, unit = propose(emitter, int(counts[emitter]))
             parents.append(entries)
             emitters.append(np.full(len(entries), int(emitter)))
             units.append(unit)
@@ -123,6 +134,18 @@ class Emitters:
         )
         return Children(entries, np.concatenate(emitters)[order], inputs)
 
+    def _walk(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Parents (n,) and children of a walker: unit (n, d), each the most promising of a few candidates.
+
+        Walkers leave what they know: a child near a known finding would teach little.
+        """
+        parents, unit = self._emit(emitter, count * _CANDIDATES)
+        is_open = self.known.is_free(unit)
+        guessed = np.full(len(unit), np.inf)
+        guessed[is_open] = self.surrogate.distances(unit[is_open])
+        best = np.arange(0, len(unit), _CANDIDATES) + guessed.reshape(count, -1).argmin(axis=1)
+        return parents[best], unit[best]
+
     def _emit(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Parents (n,) that the `emitter` prefers, and where it puts their children: unit (n, d)."""
         if emitter == Emitter.JUMP:
@@ -130,13 +153,10 @@ class Emitters:
             scales = _SMALLEST_JUMP * (_LARGEST_JUMP / _SMALLEST_JUMP) ** self.rng.random(count)
             return parents, self.mutator.jump(self._unit(parents), scales, self.rng)
         if emitter == Emitter.CROSS:
-            parents, first, second = (self._promising(self.archive.safe, count) for _ in range(3))
-            return parents, self._crossed(parents, first, second)
-        findings = self.archive.crashed
+            return self._crossed(self._promising(self.archive.safe, max(count, _FEWEST_MATES)), count)
         if emitter == Emitter.CROSS_FINDINGS:
-            parents, first, second = (self._weighted(findings, count) for _ in range(3))
-            return parents, self._crossed(parents, first, second)
-        parents = self._weighted(findings, count)
+            return self._crossed(self._weighted(self.archive.crashed, max(count, _FEWEST_MATES)), count)
+        parents = self._weighted(self.archive.crashed, count)
         if emitter == Emitter.SPAN_FINDINGS:
             return parents, self.mutator.span(self._unit(parents), self._some_findings(), self.rng)
         return parents, self._noisy(parents, np.full(count, _SCALES[emitter]))
@@ -147,10 +167,12 @@ class Emitters:
         return self.mutator.jump(self._unit(parents), varied, self.rng)
 
     def _crossed(
-        self, parents: NDArray[np.int64], first: NDArray[np.int64], second: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """(n, d) `parents` (n,) moved along the difference of `first` (n,) and `second` (n,)."""
-        return self.mutator.cross(self._unit(parents), self._unit(first), self._unit(second), self.rng)
+        self, drawn: NDArray[np.int64], count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The first `count` of `drawn` entries, and these moved along the difference of two others of them."""
+        unit = self._unit(drawn)
+        first, second = unit[self.rng.integers(len(drawn), size=(2, count))]
+        return drawn[:count], self.mutator.cross(unit[:count], first, second, self.rng)
 
     def _of_open_lineages(self) -> NDArray[np.int64]:
         """(n,) parents of lineages without a finding; all that did not crash, if there is none of these."""

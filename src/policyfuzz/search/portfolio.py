@@ -18,6 +18,7 @@ from policyfuzz.search.emitters import Emitter, Emitters, emitters_of
 from policyfuzz.search.evaluation import Evaluator
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.state import State, prefixed, substate
+from policyfuzz.search.surrogate import Surrogate
 
 #: Most samples before the first proposal.
 SAMPLES = 256
@@ -69,7 +70,11 @@ class PortfolioSearch:
         explorers = int(rng.binomial(count, shares[Emitter.RANDOM]))
         climbers = self._climbers_for(context)
         served = climbers.served(count * shares[Emitter.CLIMB])
-        emitters = Emitters(context, archive, climbers, Mutator(context.space), rng, served)
+        surrogate = Surrogate.of(context.corpus, context.space)
+        walked = self._walked_for(context)
+        emitters = Emitters(
+            context, archive, climbers, Mutator(context.space), rng, served, walked, surrogate
+        )
         mutants = self._mutants(emitters, shares, count - explorers)
         return Cases.concatenate([context.sample(Purpose.EXPLORE, rng, explorers), mutants])
 

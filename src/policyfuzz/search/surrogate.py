@@ -1,0 +1,49 @@
+"""A surrogate: how near a candidate would come to a crash, guessed from its nearest neighbours."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import KDTree
+
+from policyfuzz.core.inputs import InputSpace
+from policyfuzz.search.corpus import Corpus
+
+#: Latest entries of the corpus that are asked, at most: so many, and so many coordinates.
+_MOST_ENTRIES, _MOST_COORDINATES = 2048, 65_536
+#: Neighbours that a guess comes from, and the distance within which all weigh about the same.
+_NEIGHBOURS, _SAME = 5, 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Surrogate:
+    """Guesses from what the corpus holds, so that nothing has to be stored for a resumed campaign."""
+
+    _tree: KDTree
+    _distances: NDArray[np.float64]  #: (m,) of entries from a crash, at most 0 for findings
+    _periods: NDArray[np.float64]  #: (d,) 1 where a coordinate wraps round, 0 where it does not
+
+    @classmethod
+    def of(cls, corpus: Corpus, space: InputSpace) -> "Surrogate":
+        """That of the latest entries."""
+        count = min(_MOST_ENTRIES, _MOST_COORDINATES // len(space.dimensions))
+        distances, crashed = (corpus.column(name)[-count:] for name in ("distance", "is_crash"))
+        known = np.isfinite(distances)
+        distances = np.where(crashed, np.minimum(distances, 0.0), distances)[known]
+        periods = space.periods
+        unit = space.to_unit(corpus.inputs[-count:][known])
+        return cls(KDTree(_wrapped(unit, periods), boxsize=periods), distances, periods)
+
+    def distances(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) guessed distances from a crash of inputs at `unit` (n, d)."""
+        if not self._tree.n:
+            return np.zeros(len(unit))
+        ranks = np.arange(1, min(_NEIGHBOURS, self._tree.n) + 1)
+        apart, nearest = self._tree.query(_wrapped(unit, self._periods), k=ranks)
+        weights = 1 / (apart**2 + _SAME**2)
+        return np.asarray((weights * self._distances[nearest]).sum(axis=1) / weights.sum(axis=1))
+
+
+def _wrapped(unit: NDArray[np.float64], periods: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`unit` with periodic coordinates below their period, as a tree wants them."""
+    return np.where(periods > 0, unit % 1.0, unit)

@@ -1,0 +1,50 @@
+import numpy as np
+
+from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.search.corpus import Corpus
+from policyfuzz.search.surrogate import _MOST_ENTRIES, Surrogate
+
+SPACE = InputSpace((Real("x", 0, 10), Angle("turn")))
+
+
+def corpus_of(inputs, distances, crashed):
+    corpus, count = Corpus(2), len(distances)
+    columns = {name: np.zeros(count) for name in ("parent", "case_seed", "return")}
+    columns |= {"energy": np.ones(count), "distance": np.array(distances), "is_crash": np.array(crashed)}
+    corpus.append(np.array(inputs, float).reshape(count, 2), columns)
+    return corpus
+
+
+def guess(corpus, *places):
+    return Surrogate.of(corpus, SPACE).distances(SPACE.to_unit(np.array(places, float)))
+
+
+def test_a_guess_is_what_the_nearest_entries_came_to():
+    corpus = corpus_of([(1, 0.0), (9, 0.0)], [5.0, -1.0], [False, True])
+    at_one, near_the_crash, between = guess(corpus, (1, 0.0), (8, 0.0), (5, 0.0))
+    assert abs(at_one - 5.0) < 0.01
+    assert near_the_crash < between < at_one
+    assert abs(between - 2.0) < 1e-9
+
+
+def test_the_short_way_round_counts():
+    corpus = corpus_of([(5, 3.1), (5, 0.0)], [0.0, 4.0], [False, False])
+    (beyond,) = guess(corpus, (5, -3.1))
+    assert beyond < 0.1
+
+
+def test_a_crash_is_near_whatever_its_margin_says_and_unknown_distances_say_nothing():
+    corpus = corpus_of([(1, 0.0), (1, 0.1), (9, 0.0)], [7.0, np.inf, 3.0], [True, False, False])
+    at_the_crash, far = guess(corpus, (1, 0.0), (9, 0.0))
+    assert abs(at_the_crash) < 0.01
+    assert abs(far - 3.0) < 0.01
+
+
+def test_nothing_known_tells_nothing_apart():
+    assert guess(corpus_of([], [], []), (1, 0.0), (9, 0.0)).tolist() == [0.0, 0.0]
+
+
+def test_only_the_latest_entries_are_asked():
+    inputs = [(1, 0.0), *[(9, 0.0)] * _MOST_ENTRIES]
+    corpus = corpus_of(inputs, [-1.0, *[4.0] * _MOST_ENTRIES], [True, *[False] * _MOST_ENTRIES])
+    assert abs(guess(corpus, (1, 0.0))[0] - 4.0) < 1e-9
