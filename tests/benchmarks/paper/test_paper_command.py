@@ -11,8 +11,10 @@ import pytest
 
 from benchmarks.paper import results
 from benchmarks.paper.command import run_part
-from benchmarks.paper.parts import Part
+from benchmarks.paper.parts import Part, parts_of
+from benchmarks.paper.repaired import NEEDED
 from benchmarks.paper.results import Identity
+from benchmarks.paper.scenarios import choose
 
 EPISODES = 64
 #: Longer than any start of a campaign takes on a busy machine.
@@ -56,14 +58,24 @@ def test_results_are_the_same_after_a_kill_and_a_second_start(bench, tmp_path):
     assert bench(*arguments(undisturbed))[0] == 0
     killed_in_the_middle(killed)
     assert len(found_in(killed)) < len(found_in(undisturbed))
-    assert bench(*arguments(killed))[0] == 0
+    assert bench(*arguments(killed), "-j", 2)[0] == 0
     assert found_in(killed) == found_in(undisturbed)
+
     before = {path: path.stat().st_mtime_ns for path in killed.glob("*/*/*.json")}
     page = tmp_path / "docs" / "paper.md"
     assert bench(*arguments(killed), "--page", page)[0] == 0
     assert {path: path.stat().st_mtime_ns for path in killed.glob("*/*/*.json")} == before
     assert f"`acasxu`, {EPISODES} episodes" in page.read_text(encoding="utf-8")
     assert (page.parent / "paper-curves.png").exists()
+
+
+def test_the_repair_waits_for_its_two_campaigns_and_what_looks_at_all_for_all(tmp_path):
+    (scenario,) = choose(("acasxu",), "small", EPISODES, None)
+    parts = {part.identity.part: part for part in parts_of(scenario, scenario.load(), tmp_path, seeds=1)}
+    campaigns = {part.file for part in parts.values() if part.is_campaign}
+    assert not any(part.needs for part in parts.values() if part.is_campaign)
+    assert parts["coverage"].needs == campaigns
+    assert parts["repair"].needs == {parts[f"campaign-{name}"].file for name in NEEDED}
 
 
 @pytest.fixture
