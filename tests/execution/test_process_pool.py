@@ -339,16 +339,19 @@ def test_failed_start_is_told_in_the_words_of_the_worker(mark, simulator, said):
 
 def test_start_that_hangs_is_given_up(mark):
     target = hazards.minefield(hazards.hang_in_c)
-    pool = ProcessPool(pack(target), start_seconds=10.0)
-    pool.start(0)
-    deadline = time.monotonic() + PATIENCE
-    messages: Sequence[Message] = []
-    while not messages and time.monotonic() < deadline:
-        messages = pool.wait(1.0)
-    pool.close()
-    assert isinstance(messages[0], WorkerLost)
-    assert "not ready within 10 s" in messages[0].text
-    assert "in hang_in_c\n" in messages[0].text
+    for seconds in (10, 40, 160):  # a busy machine may need longer to come to the place where it hangs
+        pool = ProcessPool(pack(target), start_seconds=float(seconds))
+        pool.start(0)
+        deadline = time.monotonic() + PATIENCE
+        messages: Sequence[Message] = []
+        while not messages and time.monotonic() < deadline:
+            messages = pool.wait(1.0)
+        pool.close()
+        assert isinstance(messages[0], WorkerLost)
+        assert f"not ready within {seconds} s" in messages[0].text
+        if "in hang_in_c\n" in messages[0].text:
+            return
+    pytest.fail(f"it was given up somewhere else: {messages[0].text}")
 
 
 def test_closing_ends_workers_that_are_still_starting(mark):
