@@ -22,6 +22,7 @@ from benchmarks.versus.rules import Rules
 from benchmarks.versus.targets import Entry
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.target import Runner, Target
+from policyfuzz.search.distinct import wrapped
 
 #: Where the sets of the bench lie.
 FOLDER = Path(__file__).parent / "references"
@@ -80,8 +81,8 @@ class ReferenceSet:
         """(m,) lowest of `numbers` (f,) of findings at `unit` (f, d) within `radius`; NEVER without one."""
         first = np.full(len(self), NEVER)
         if len(unit):
-            near = KDTree(self._wrapped(unit), boxsize=self.periods).query_ball_point(
-                self._wrapped(self.unit), radius
+            near = KDTree(wrapped(unit, self.periods), boxsize=self.periods).query_ball_point(
+                wrapped(self.unit, self.periods), radius
             )
             for row, found in enumerate(near):
                 if found:
@@ -117,10 +118,6 @@ class ReferenceSet:
             partial.replace(path)
         except OSError as error:
             raise CampaignError(f"cannot write {path}: {error.strerror or error}") from error
-
-    def _wrapped(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
-        # a periodic coordinate must be below its period for the tree
-        return np.where(self.periods > 0, unit % 1.0, unit)
 
 
 _WORDS = {"target": "target", "policy_sha256": "policy", "rules": "oracle or rule of what is solvable"}

@@ -14,6 +14,11 @@ _TAIL = 128
 _SLACK = 1 + 1e-9
 
 
+def wrapped(unit: NDArray[np.float64], periods: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`unit` (n, d) with periodic coordinates below their period, as a tree wants them."""
+    return np.where(periods > 0, unit % 1.0, unit)
+
+
 @dataclass(slots=True)
 class DistinctSet:
     """Points of the unit cube, each at least `radius` from all earlier ones: a greedy packing.
@@ -32,26 +37,22 @@ class DistinctSet:
 
     def add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Add those of `unit` (n, d), in order, that are distinct; return (n,) True for these."""
-        unit = self._wrapped(unit)
+        unit = wrapped(unit, self.periods)
         # in pieces, so that new points soon get into a tree
         pieces = [self._add(unit[start : start + _TAIL]) for start in range(0, len(unit), _TAIL)]
         return np.concatenate([np.empty(0, np.bool_), *pieces])
 
     def is_free(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         """(n,) True where no point of the set is near one of `unit` (n, d)."""
-        return self._is_free(self._wrapped(unit))
+        return self._is_free(wrapped(unit, self.periods))
 
     def insert(self, unit: NDArray[np.float64]) -> None:
         """Add `unit` (n, d), which are known to be distinct."""
-        self._extend(list(self._wrapped(unit)))
+        self._extend(list(wrapped(unit, self.periods)))
 
     def is_near(self, point: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
         """True if one of `others` (m, d) is within the radius of `point` (d,)."""
-        return self._is_near(self._wrapped(point), self._wrapped(others))
-
-    def _wrapped(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`unit` with periodic coordinates below their period, as a tree wants them."""
-        return np.where(self.periods > 0, unit % 1.0, unit)
+        return self._is_near(wrapped(point, self.periods), wrapped(others, self.periods))
 
     def _add(self, unit: NDArray[np.float64]) -> NDArray[np.bool_]:
         is_distinct = self._is_free(unit)

@@ -166,10 +166,8 @@ class Emitters:
         varied = scales * np.exp(_SPREAD * self.rng.normal(size=len(parents)))
         return self.mutator.jump(self._unit(parents), varied, self.rng)
 
-    def _crossed(
-        self, drawn: NDArray[np.int64], count: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The first `count` of `drawn` entries, and these moved along the difference of two others of them."""
+    def _crossed(self, drawn: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The first `count` of `drawn` entries, and these moved along the difference of two others."""
         unit = self._unit(drawn)
         first, second = unit[self.rng.integers(len(drawn), size=(2, count))]
         return drawn[:count], self.mutator.cross(unit[:count], first, second, self.rng)

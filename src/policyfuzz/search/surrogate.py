@@ -8,6 +8,7 @@ from scipy.spatial import KDTree
 
 from policyfuzz.core.inputs import InputSpace
 from policyfuzz.search.corpus import Corpus
+from policyfuzz.search.distinct import wrapped
 
 #: Latest entries of the corpus that are asked, at most: so many, and so many coordinates.
 _MOST_ENTRIES, _MOST_COORDINATES = 2048, 65_536
@@ -32,18 +33,13 @@ class Surrogate:
         distances = np.where(crashed, np.minimum(distances, 0.0), distances)[known]
         periods = space.periods
         unit = space.to_unit(corpus.inputs[-count:][known])
-        return cls(KDTree(_wrapped(unit, periods), boxsize=periods), distances, periods)
+        return cls(KDTree(wrapped(unit, periods), boxsize=periods), distances, periods)
 
     def distances(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) guessed distances from a crash of inputs at `unit` (n, d)."""
         if not self._tree.n:
             return np.zeros(len(unit))
         ranks = np.arange(1, min(_NEIGHBOURS, self._tree.n) + 1)
-        apart, nearest = self._tree.query(_wrapped(unit, self._periods), k=ranks)
+        apart, nearest = self._tree.query(wrapped(unit, self._periods), k=ranks)
         weights = 1 / (apart**2 + _SAME**2)
         return np.asarray((weights * self._distances[nearest]).sum(axis=1) / weights.sum(axis=1))
-
-
-def _wrapped(unit: NDArray[np.float64], periods: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`unit` with periodic coordinates below their period, as a tree wants them."""
-    return np.where(periods > 0, unit % 1.0, unit)
