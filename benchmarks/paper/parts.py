@@ -66,7 +66,7 @@ def general_part(out: Path) -> Part:
 def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Iterator[Part]:
     """Everything that is run for `scenario`; what reads campaigns comes after these.
 
-    Campaigns that the repair needs come first: it takes long, and can begin while the others run.
+    The repair takes longest, so it comes as soon as it can.
     """
     rules = Rules.of(target).sha256
 
@@ -97,14 +97,15 @@ def parts_of(scenario: Scenario, target: Target, out: Path, seeds: int) -> Itera
             lambda identity: campaigns.run_campaign(scenario, target, strategy, folder, identity),
         )
 
+    needed = [one for one in STRATEGIES if one in repaired.NEEDED]
+    yield from (campaign(one, 0) for one in needed)
+    if scenario.name == repaired.REPAIRED and repaired.can_repair():
+        yield part("repair", 0, partial(repaired.repair, scenario, target, out), repaired.NEEDED)
     for seed in range(seeds):
-        first = [one for one in STRATEGIES if one in repaired.NEEDED]
-        yield from (campaign(one, seed) for one in dict.fromkeys((*first, *STRATEGIES)))
+        yield from (campaign(one, seed) for one in STRATEGIES if seed or one not in needed)
     yield part("inconsistent", 0, lambda _identity: _inconsistent(scenario, target))
     for name, look in _LOOKS.items():
         yield part(name, 0, partial(_look, look, scenario, target, out), STRATEGIES)
-    if scenario.name == repaired.REPAIRED and repaired.can_repair():
-        yield part("repair", 0, partial(repaired.repair, scenario, target, out), repaired.NEEDED)
 
 
 #: What is looked at in finished campaigns, by the name of the part.
