@@ -118,13 +118,15 @@ class FuzzedLine:
     def text(self) -> str:
         """For a reader."""
         mean, low, high = self.difference
+        count = len(self.distinct_before)
+        interval = f", 95 %: {low:+.1f} to {high:+.1f}" if count > 1 else "; one seed tells no interval"
         covered = [
             "unknown" if one is None else f"{one:.0%}" for one in (self.covered_before, self.covered_after)
         ]
         return (
-            f"fuzzed with {self.strategy}, {self.episodes:,} episodes x {len(self.distinct_before)} seeds:"
+            f"fuzzed with {self.strategy}, {self.episodes:,} episodes x {count} seed{'s' * (count > 1)}:"
             f" distinct findings {_mean(self.distinct_before)} before, {_mean(self.distinct_after)} after"
-            f" (difference {mean:+.1f}, 95 %: {low:+.1f} to {high:+.1f}); root lineages"
+            f" (difference {mean:+.1f}{interval}); root lineages"
             f" {_mean(self.lineages_before)} and {_mean(self.lineages_after)}; covered failure mass"
             f" {covered[0]} and {covered[1]}"
         )
@@ -157,8 +159,8 @@ class ReturnLine:
         """For a reader."""
         return (
             f"nominal return where neither crashes ({self.cases:,} cases): {self.mean_before:.4g} before,"
-            f" {self.difference:+.3g} after (95 %: {self.low:+.3g} to {self.high:+.3g}; it may fall by"
-            f" {self.tolerance:.2g}); success {self.success_before:.4%} before,"
+            f" a change of {self.difference:+.3g} after (95 %: {self.low:+.3g} to {self.high:+.3g};"
+            f" it may fall by {self.tolerance:.2g}); success {self.success_before:.4%} before,"
             f" {self.success_after:.4%} after"
         )
 
