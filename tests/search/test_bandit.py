@@ -38,12 +38,18 @@ def test_shares_add_up_to_one_and_a_fifth_is_random(experience, findings):
     assert shares.sum() == pytest.approx(1, abs=1e-12)
     assert (shares >= 0).all()
     assert shares[Emitter.RANDOM] == RANDOM_SHARE == 0.2
-    assert (shares[SEEKERS] > 0).all()
+    assert (shares[[one for one in SEEKERS if findings or one != Emitter.SCREEN]] > 0).all()
     assert shares[SEEKERS].sum() >= (1 - RANDOM_SHARE) * LEAST_GROUP_SHARE - 1e-12
 
 
 def test_nobody_walks_before_there_is_a_finding():
     assert (taught({Emitter.STEP: 1.0}).shares(0)[WALKERS] == 0).all()
+
+
+def test_draws_are_not_screened_before_there_is_a_finding():
+    bandit = taught({Emitter.SCREEN: 1.0})
+    assert bandit.shares(0)[Emitter.SCREEN] == 0
+    assert bandit.shares(1)[Emitter.SCREEN] == bandit.shares(1)[SEEKERS].max()
 
 
 def test_nobody_walks_between_findings_when_there_is_only_one():
@@ -78,6 +84,13 @@ def test_newer_experience_counts_more_than_older():
         bandit.learn(emitters, np.where(emitters == Emitter.LEAP, 0.4, 0.0))
     shares = bandit.shares(9)
     assert shares[Emitter.LEAP] > 2 * shares[Emitter.STEP]
+
+
+def test_state_of_a_version_with_fewer_emitters_is_continued():
+    state = {name: values[:-1] for name, values in taught({Emitter.STEP: 0.3}).state().items()}
+    bandit = Bandit.from_state(state)
+    np.testing.assert_array_equal(bandit.trials, [*state["trials"], 0.0])
+    assert (bandit.shares(9) > 0).all()
 
 
 def test_bandit_is_the_same_after_a_round_trip_through_its_state():

@@ -176,3 +176,13 @@ def test_span_among_copies_of_oneself_only_trembles():
 def test_distances_are_squared_and_between_all_pairs():
     found = Mutator(reals(2)).distances(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.0, 0.5]]))
     np.testing.assert_allclose(found, [[0.25], [1.25]])
+
+
+def test_whole_numbers_settle_where_their_input_lies_and_real_ones_stay():
+    mixed = Mutator(InputSpace((Real("x", 0, 2), Integer("n", 0, 3), Choice("c", ("a", "b")))))
+    unit = np.array([[0.3, 0.26, 0.9], [0.3, 0.45, 0.6]])
+    settled = mixed.settled(unit)
+    np.testing.assert_allclose(settled[0], settled[1], atol=1e-12)
+    np.testing.assert_allclose(settled[:, 0], 0.3)
+    real = Mutator(InputSpace((Real("x", 0, 2),)))
+    np.testing.assert_array_equal(real.settled(unit[:, :1]), unit[:, :1])

@@ -349,7 +349,7 @@ def test_jumps_and_climbs_leave_lineages_with_a_finding_to_the_walkers():
     fuzzer = fuzzer_of(samples=256)
     drive(fuzzer, 6, 256)
     corpus, jumps = fuzzer.corpus, 0
-    for _ in range(12):
+    for _ in range(30):
         before = len(fuzzer.algorithm._climbers.climbed)
         findings = fuzzer.algorithm._archive.crashed
         crashed = set(corpus.column("root")[findings].tolist())
@@ -366,19 +366,34 @@ def test_jumps_and_climbs_leave_lineages_with_a_finding_to_the_walkers():
 def test_walkers_leave_the_findings_that_they_know(monkeypatch):
     def share_beyond(candidates):
         """Of the children of walkers, those that are near no known finding when they are proposed."""
-        monkeypatch.setattr(emitters, "_CANDIDATES", candidates)
-        fuzzer, beyond = fuzzer_of(samples=200), []
-        for _ in range(20):
-            cases = fuzzer.ask(64)
-            walkers = np.isin(cases.emitters, emitters.WALKERS) & (cases.purposes == Purpose.MUTANT)
-            if walkers.any():
+        monkeypatch.setattr(emitters, "_CANDIDATES", dict.fromkeys(emitters.WALKERS, candidates))
+        beyond = []
+        for seed in range(4):
+            fuzzer = fuzzer_of(samples=200, seed=seed)
+            for _ in range(20):
+                cases = fuzzer.ask(64)
+                walkers = np.isin(cases.emitters, emitters.WALKERS) & (cases.purposes == Purpose.MUTANT)
                 unit = SPACE.to_unit(cases.inputs[walkers])
                 beyond += fuzzer.algorithm._walked_for(fuzzer._context).is_free(unit).tolist()
-            fuzzer.tell(cases, simulate(cases))
-        assert len(beyond) > 100
+                fuzzer.tell(cases, simulate(cases))
+        assert len(beyond) > 400
         return np.mean(beyond)
 
-    assert share_beyond(3) > 1.5 * share_beyond(1)
+    assert share_beyond(8) > 1.3 * share_beyond(1)
+
+
+def test_screened_draws_lie_beside_their_parents_and_crash_more_often_than_others():
+    fuzzer = fuzzer_of(samples=200, radius=0.005)  # so small that much of the region stays unknown
+    cases = drive(fuzzer, 60, 64)
+    screened = cases[cases.emitters == Emitter.SCREEN]
+    assert (screened.purposes == Purpose.MUTANT).all()
+    assert (screened.parents != NO_PARENT).all(), "a draw that was chosen is no fair draw"
+    parents = fuzzer.corpus.inputs[screened.parents]
+    assert np.median(np.abs(screened.inputs - parents)[:, 0]) < 0.1
+    drawn = cases[cases.parents == NO_PARENT]
+    crashed, usually = (simulate(some).crashed.mean() for some in (screened, drawn))
+    assert len(screened) > 50
+    assert crashed > 2 * usually
 
 
 def test_import_has_no_parent_and_teaches_the_bandit_nothing():

@@ -40,6 +40,19 @@ def test_a_crash_is_near_whatever_its_margin_says_and_unknown_distances_say_noth
     assert abs(far - 3.0) < 0.01
 
 
+def test_an_input_lies_beside_the_nearest_entry_whose_distance_is_known():
+    corpus = corpus_of([(1, 0.0), (9, 0.0), (5, 3.1)], [np.inf, 2.0, 3.0], [False, False, False])
+    places = SPACE.to_unit(np.array([(1, 0.0), (9, 0.1), (5, -3.1)]))
+    assert Surrogate.of(corpus, SPACE).nearest(places).tolist() == [2, 1, 2]
+
+
+def test_entries_that_nothing_tells_apart_still_have_neighbours():
+    corpus = corpus_of([(1, 0.0), (9, 0.0)], [np.inf, np.inf], [True, False])
+    surrogate, places = Surrogate.of(corpus, SPACE), SPACE.to_unit(np.array([(8, 0.0), (2, 0.0)]))
+    assert surrogate.distances(places).tolist() == [0.0, 0.0]
+    assert surrogate.nearest(places).tolist() == [1, 0]
+
+
 def test_nothing_known_tells_nothing_apart():
     assert guess(corpus_of([], [], []), (1, 0.0), (9, 0.0)).tolist() == [0.0, 0.0]
 

@@ -9,8 +9,13 @@ from numpy.typing import NDArray
 from policyfuzz.search.emitters import SEEKERS, WALKERS, Emitter
 from policyfuzz.search.state import State
 
-#: Walkers that need two findings.
-_NEED_TWO = {Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS}
+#: Findings that an emitter needs, if any.
+_NEEDED = {
+    **dict.fromkeys(WALKERS, 1),
+    Emitter.CROSS_FINDINGS: 2,
+    Emitter.SPAN_FINDINGS: 2,
+    Emitter.SCREEN: 1,
+}
 
 #: Share of random draws: an honest estimate of the failure probability, and a way out of every corner.
 RANDOM_SHARE = 0.2
@@ -40,15 +45,17 @@ class Bandit:
     def shares(self, findings: int) -> NDArray[np.float64]:
         """(e,) chance of each emitter to propose the next case, given the number of `findings`."""
         rates = (self.rewards + _PRIOR_REWARD) / (self.trials + _PRIOR_TRIALS)
-        walkers = [one for one in WALKERS if findings > (one in _NEED_TWO)]
+        seekers, walkers = (
+            [one for one in group if findings >= _NEEDED.get(one, 0)] for group in (SEEKERS, WALKERS)
+        )
         walking = 0.0
         if walkers:
             best = rates[walkers].max()
-            share = best / (best + rates[SEEKERS].max())
+            share = best / (best + rates[seekers].max())
             walking = float(np.clip(share, LEAST_GROUP_SHARE, 1 - LEAST_GROUP_SHARE))
         shares = np.zeros(len(Emitter))
         shares[Emitter.RANDOM] = RANDOM_SHARE
-        shares[SEEKERS] = (1 - RANDOM_SHARE) * (1 - walking) * _by_success(rates[SEEKERS])
+        shares[seekers] = (1 - RANDOM_SHARE) * (1 - walking) * _by_success(rates[seekers])
         if walkers:
             shares[walkers] = (1 - RANDOM_SHARE) * walking * _by_success(rates[walkers])
         return shares
@@ -60,7 +67,9 @@ class Bandit:
     @classmethod
     def from_state(cls, state: State) -> "Bandit":
         """The bandit that had this `state`."""
-        return cls(state["trials"], state["rewards"])
+        # earlier versions had fewer emitters
+        padded = (np.pad(state[name], (0, len(Emitter) - len(state[name]))) for name in ("trials", "rewards"))
+        return cls(*padded)
 
 
 def _by_success(rates: NDArray[np.float64]) -> NDArray[np.float64]:

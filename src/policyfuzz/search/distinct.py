@@ -19,6 +19,13 @@ def wrapped(unit: NDArray[np.float64], periods: NDArray[np.float64]) -> NDArray[
     return np.where(periods > 0, unit % 1.0, unit)
 
 
+def tree_of(points: NDArray[np.float64], periods: NDArray[np.float64]) -> KDTree:
+    """A tree of `points` (n, d), which are `wrapped`."""
+    return KDTree(
+        points, boxsize=periods if periods.any() else None
+    )  # with a box, all that it does is slower
+
+
 @dataclass(slots=True)
 class DistinctSet:
     """Points of the unit cube, each at least `radius` from all earlier ones: a greedy packing.
@@ -69,7 +76,7 @@ class DistinctSet:
         """(n,) True where no earlier point is near `unit` (n, d)."""
         free = np.ones(len(unit), np.bool_)
         if self._tail and self._tail_tree is None:
-            self._tail_tree = KDTree(np.array(self._tail), boxsize=self.periods)
+            self._tail_tree = tree_of(np.array(self._tail), self.periods)
         tail = [] if self._tail_tree is None else [self._tail_tree]
         for tree in [*self._trees, *tail]:
             rows = np.flatnonzero(free)
@@ -102,7 +109,7 @@ class DistinctSet:
         points, self._tail = np.array(self._tail), []
         while self._trees and self._trees[-1].n <= len(points):
             points = np.concatenate([self._trees.pop().data, points])
-        self._trees.append(KDTree(points, boxsize=self.periods))
+        self._trees.append(tree_of(points, self.periods))
 
 
 #: Difference of two behaviours, as a root mean square in standard deviations of random episodes, below which

@@ -36,14 +36,19 @@ class Emitter(IntEnum):
     LEAP = 6  #: much noise on a finding
     CROSS_FINDINGS = 7  #: a finding, along the difference of two others
     SPAN_FINDINGS = 8  #: a finding, in the directions to its neighbours
+    SCREEN = 9  #: of several draws from the nominal distribution the most promising, beside a known entry
 
 
 #: Emitters that look for new regions.
-SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS]
+SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS, Emitter.SCREEN]
 #: Emitters that walk through known regions.
 WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]
-#: Candidates for each child of a walker; and entries that those who cross draw, at least.
-_CANDIDATES, _FEWEST_MATES = 3, 16
+#: Candidates for each child; emitters that are not named take the first.
+_CANDIDATES = {Emitter.SCREEN: 16, **dict.fromkeys(WALKERS, 3)}
+#: Entries that those who cross draw, at least.
+_FEWEST_MATES = 16
+#: A draw is larger than the share of valid children asks for: a second one would cost nearly as much.
+_SPARE = 0.9
 #: Scales of noise on findings.
 _SCALES = {Emitter.STEP: 0.01, Emitter.STRIDE: 0.05, Emitter.LEAP: 0.2}
 #: Numbers that `Cases.emitters` may hold: an emitter, or that many plus a climber.
@@ -92,7 +97,8 @@ class Emitters:
             # the validator carries one number for each input
             return children.parents * _NUMBERS + children.emitters, children.inputs
 
-        origins, inputs = self.context.validator.fill(count, draw, self.context.validator.valid_rate)
+        rate = _SPARE * self.context.validator.valid_rate
+        origins, inputs = self.context.validator.fill(count, draw, rate)
         return Children(origins // _NUMBERS, origins % _NUMBERS, inputs)
 
     def climbing_starts(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,33 +127,41 @@ class Emitters:
         standing = self.climbers.entries[chosen]
         steps = self.climbers.children(chosen, self._unit(standing), self.mutator, self.rng)
         parents, emitters, units = [standing], [len(Emitter) + chosen], [steps]
+        candidates = [np.ones(len(chosen), np.int64)]
         for emitter in [one for one in list(Emitter)[Emitter.JUMP :] if counts[one]]:
-            propose = self._walk if emitter in WALKERS else self._emit
-            entries, unit = propose(emitter, int(counts[emitter]))
+            candidates.append(np.full(counts[emitter], _CANDIDATES.get(emitter, 1)))
+            entries, unit = self._emit(emitter, int(candidates[-1].sum()))
             parents.append(entries)
             emitters.append(np.full(len(entries), int(emitter)))
             units.append(unit)
-        order = self.rng.permutation(int(counts.sum()))  # the validator takes the first good ones
-        entries = np.concatenate(parents)[order]
-        inputs = self.mutator.inputs(
-            np.concatenate(units)[order], self._unit(entries), self.context.corpus.inputs[entries]
-        )
-        return Children(entries, np.concatenate(emitters)[order], inputs)
+        unit = np.concatenate(units)
+        best = self._most_promising(unit, np.concatenate(candidates))
+        best = best[self.rng.permutation(len(best))]  # the validator takes the first good ones
+        entries, kinds, unit = np.concatenate(parents)[best], np.concatenate(emitters)[best], unit[best]
+        screened = np.flatnonzero(kinds == Emitter.SCREEN)
+        entries[screened] = self.surrogate.nearest(unit[screened])
+        inputs = self.mutator.inputs(unit, self._unit(entries), self.context.corpus.inputs[entries])
+        return Children(entries, kinds, inputs)
 
-    def _walk(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Parents (n,) and children of a walker: unit (n, d), each the most promising of a few candidates.
+    def _most_promising(self, unit: NDArray[np.float64], candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) row of `unit` (m, d) that becomes each child; the next `candidates` (n,) rows are for it.
 
-        Walkers leave what they know: a child near a known finding would teach little.
+        What lies near a known finding comes last: it would teach little.
         """
-        parents, unit = self._emit(emitter, count * _CANDIDATES)
-        is_open = self.known.is_free(unit)
-        guessed = np.full(len(unit), np.inf)
-        guessed[is_open] = self.surrogate.distances(unit[is_open])
-        best = np.arange(0, len(unit), _CANDIDATES) + guessed.reshape(count, -1).argmin(axis=1)
-        return parents[best], unit[best]
+        rows = np.flatnonzero(np.repeat(candidates, candidates) > 1)
+        places = self.mutator.settled(unit[rows])
+        is_open = self.known.is_free(places)
+        guessed = np.zeros(len(unit))
+        guessed[rows[~is_open]] = np.inf
+        guessed[rows[is_open]] = self.surrogate.distances(places[is_open])
+        by_child = np.lexsort((guessed, np.repeat(np.arange(len(candidates)), candidates)))
+        return np.asarray(by_child[np.cumsum(candidates) - candidates])
 
     def _emit(self, emitter: Emitter, count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Parents (n,) that the `emitter` prefers, and where it puts their children: unit (n, d)."""
+        if emitter == Emitter.SCREEN:
+            unit = self.context.space.to_unit(self.context.space.sample(self.rng, count))
+            return np.zeros(count, np.int64), unit  # the parents of those that are chosen come later
         if emitter == Emitter.JUMP:
             parents = self._promising(self._of_open_lineages(), count)
             scales = _SMALLEST_JUMP * (_LARGEST_JUMP / _SMALLEST_JUMP) ** self.rng.random(count)

@@ -49,6 +49,10 @@ class Mutator:
         """The inputs at `unit` (n, d); unchanged coordinates keep the exact values of the parents."""
         return np.where(unit == parents, parent_inputs, self.space.from_unit(unit))
 
+    def settled(self, unit: Unit) -> Unit:
+        """`unit` (n, d) where its inputs lie: a whole number has one place, however it was drawn."""
+        return self.space.to_unit(self.space.from_unit(unit)) if np.isfinite(self._levels).any() else unit
+
     def jump(self, unit: Unit, scale: NDArray[np.float64], rng: np.random.Generator) -> Unit:
         """`unit` (n, d) with Gaussian noise of `scale` (n,) in some of its dimensions."""
         noise = rng.normal(size=unit.shape) * scale[:, None]
