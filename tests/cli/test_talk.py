@@ -54,6 +54,27 @@ def test_long_steps_are_told_again_and_again(monkeypatch):
     assert log.getvalue().startswith("working\n")
 
 
+def test_a_step_that_does_not_move_is_told_less_and_less_often():
+    class Ticks:
+        """A wait that is over after 400 intervals; at the 300th, the step moves."""
+
+        count = 0
+
+        def wait(self, seconds):
+            self.count += 1
+            if self.count == 300:
+                plain.count("nearly done")
+            return self.count > 400
+
+    log = io.StringIO()
+    plain = steps.PlainSteps(Console(file=log))
+    plain.count("working")
+    plain._is_over = Ticks()
+    plain._repeat()
+    lines = log.getvalue().splitlines()
+    assert [line.partition(" (")[0] for line in lines] == ["working"] * 9 + ["nearly done"] * 7
+
+
 def test_quiet_steps_say_nothing(capsys):
     with steps.showing_steps(is_shown=False) as quiet:
         quiet.say("loading")

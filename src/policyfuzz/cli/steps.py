@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-#: Seconds between two plain lines about one step.
-_INTERVAL_SECONDS = 5.0
+#: Seconds between two plain lines about one step, at least; and the most intervals between two equal ones.
+_INTERVAL_SECONDS, _MOST_INTERVALS = 5.0, 64
 
 Item = TypeVar("Item")
 
@@ -69,7 +69,7 @@ class SpinnerSteps(Steps):
 
 
 class PlainSteps(Steps):
-    """A line for each step, and one every few seconds while it lasts."""
+    """A line for each step, and more while it lasts: every few seconds, less often if nothing moves."""
 
     def __init__(self, console: "Console") -> None:
         self._console, self._text, self._started_at = console, "", time.monotonic()
@@ -93,8 +93,14 @@ class PlainSteps(Steps):
             self._thread.join()
 
     def _repeat(self) -> None:
+        last, passed, pause = self._text, 0, 1
         while not self._is_over.wait(_INTERVAL_SECONDS):
-            self._print(f"{self._text} ({format_seconds(time.monotonic() - self._started_at)})")
+            passed += 1
+            if self._text == last and passed < pause:
+                continue
+            pause = min(2 * pause, _MOST_INTERVALS) if self._text == last else 1
+            last, passed = self._text, 0
+            self._print(f"{last} ({format_seconds(time.monotonic() - self._started_at)})")
 
     def _print(self, text: str) -> None:
         self._console.print(text, soft_wrap=True)
