@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# on all cores, the tests of a file together: they share what they make
-PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+# on all cores, the tests of a file or class together: they share what they make
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadscope
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # refuses a file that is not, by its SHA-256, one that `make lock` has seen; builds with the tools in requirements/build.txt.

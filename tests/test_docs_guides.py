@@ -42,6 +42,14 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("policyfuzz ")]
 
 
+def shorter(text: str, changes: dict[str, str]) -> str:
+    """`text` of a page with smaller numbers. Each of those must be there, lest a test grow unnoticed."""
+    for shown, small in changes.items():
+        assert shown in text, f"the page no longer says {shown}"
+        text = text.replace(shown, small)
+    return text
+
+
 def python(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"} | variables
     return subprocess.run(
@@ -65,15 +73,19 @@ def test_gymnasium_guide_runs_as_it_stands(tmp_path):
     (tmp_path / "controller.py").write_text(CONTROLLER)
     (tmp_path / "push.py").write_text(blocks("gymnasium.md", "python")[0])
     (tmp_path / "bounds.toml").write_text(blocks("gymnasium.md", "toml")[0])
-    for line in commands("gymnasium.md"):
+    first, *others = commands("gymnasium.md")
+    for line in others:
         if "gym-MyEnv-1" in " ".join(line):
             continue  # a campaign of the reader's
-        line += ["--max-execs", "40", "--ui", "none"] if line[0] == "fuzz" else ["--episodes", "40"]
-        result = python(tmp_path, "-m", "policyfuzz", *line)
+        assert line[:2] == ["fuzz", "gym:CartPole-v1"]
+        short = ["fuzz", "gym:CartPole-v1:horizon=50", *line[2:], "--max-execs", "40", "--ui", "none"]
+        result = python(tmp_path, "-m", "policyfuzz", *short)
         assert result.returncode in (0, 1), f"{line}: {result.stderr}"
-    check = python(tmp_path, "-m", "policyfuzz", *commands("gymnasium.md")[0], "--episodes", "20")
+    check = python(tmp_path, "-m", "policyfuzz", *first, "--episodes", "20")
+    assert check.returncode == 0, check.stderr
     assert blocks("gymnasium.md", "text")[0].splitlines()[1:] == check.stdout.splitlines()[1:9]
-    shipped = python(tmp_path, "-c", blocks("gymnasium.md", "python")[1])
+    code = shorter(blocks("gymnasium.md", "python")[1], {"max_execs=2000": "max_execs=100"})
+    shipped = python(tmp_path, "-c", code)
     assert "findings" in shipped.stdout, shipped.stderr
 
 
@@ -97,11 +109,19 @@ def test_simulator_of_many_episodes_is_healthy_and_can_be_fuzzed(tmp_path):
 def test_notebook_runs_from_top_to_bottom(tmp_path):
     pytest.importorskip("pandas", reason="the page shows a data frame")
     text = "\n".join(blocks("python.md", "python"))
-    assert text.count('max_time="30s"') == 1
-    # as many episodes on any machine
-    result = python(tmp_path, "-c", text.replace('max_time="30s"', "max_execs=400"))
+    budgets = {
+        'max_time="30s"': "max_execs=200",  # as many episodes on any machine
+        "max_execs=500": "max_execs=100",
+        "episodes=100": "episodes=20",
+        "50_000": "2_000",
+    }
+    result = python(tmp_path, "-c", shorter(text, budgets))
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "fall.gif").is_file()
+
+
+#: Budgets of pages, and what their tests make of them.
+BUDGETS = {"triage.md": {"max_execs=8000": "max_execs=2500", "max_execs=5000": "max_execs=1000"}}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +129,7 @@ def test_notebook_runs_from_top_to_bottom(tmp_path):
 )
 def test_every_python_example_runs(tmp_path, page):
     for block in blocks(page, "python"):
-        result = python(tmp_path, "-c", block)
+        result = python(tmp_path, "-c", shorter(block, BUDGETS.get(page, {})))
         assert result.returncode == 0, result.stderr
 
 
@@ -176,7 +196,7 @@ def sb3_commands() -> list[list[str]]:
 
 def test_sb3_guide_works_with_a_model_of_any_strength(tmp_path):
     pytest.importorskip("stable_baselines3", reason="needs the extra sb3")
-    made = python(tmp_path, "-c", blocks("sb3-model.md", "python")[0])
+    made = python(tmp_path, "-c", shorter(blocks("sb3-model.md", "python")[0], {"16_384": "1_024"}))
     assert made.returncode == 0, made.stderr
     check, fuzz = sb3_commands()
     checked = python(tmp_path, "-m", "policyfuzz", *check, "--episodes", "64")

@@ -14,7 +14,7 @@ def steady(observation):
     return int(0.1 * x + 0.2 * speed + angle + 0.4 * turning > 0)
 
 
-@pytest.mark.parametrize("horizon", [60, 700])
+@pytest.mark.parametrize("horizon", [60, 520])
 def test_horizon_replaces_the_limit_that_the_environment_has(horizon):
     still = dict.fromkeys(("x", "x_dot", "theta", "theta_dot"), (-0.01, 0.01))
     options: dict[str, Any] = {

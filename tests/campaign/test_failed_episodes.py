@@ -47,7 +47,7 @@ def campaign_of(tmp_path_factory) -> Callable[..., CampaignReader]:
             target = replace(target, oracle=AnyError())
         config = CampaignConfig(target.name, strategy=strategy, batch_size=target.batch_size)
         store = CampaignWriter.create(folder, config, target.inputs)
-        Campaign(target, store, Budget(executions=2000)).run()
+        Campaign(target, store, Budget(executions=1000)).run()
         store.close()
         return CampaignReader(folder)
 
@@ -91,7 +91,7 @@ def test_errors_follow_their_rows():
 def test_campaign_goes_on_and_keeps_input_and_traceback(campaign_of, strategy):
     campaign = campaign_of(strategy)
     failed = campaign.failed_episodes()
-    assert campaign.progress().executions == 2000
+    assert campaign.progress().executions == 1000
     assert campaign.progress().errors == len(failed) > 20
     assert campaign.progress().findings > 20
     assert [one.id for one in failed] == list(range(1, len(failed) + 1))
@@ -120,7 +120,7 @@ def test_sample_that_could_not_be_run_is_no_draw_that_passed(campaign_of, strate
 
 
 def test_same_campaign_has_the_same_errors(campaign_of, run_campaign):
-    first, second = campaign_of("portfolio"), run_campaign("faulty_targets:brittle")
+    first, second = campaign_of("portfolio"), run_campaign("faulty_targets:brittle", executions=1000)
     assert [one.input.tolist() for one in first.failed_episodes()] == [
         one.input.tolist() for one in second.failed_episodes()
     ]
@@ -167,7 +167,7 @@ def test_policy_that_raises_stops_the_campaign_at_once(run_campaign):
 @pytest.mark.parametrize("strategy", ["portfolio", "random"])
 def test_resumed_campaign_whose_errors_repeat_equals_an_uninterrupted_one(tmp_path, run_campaign, strategy):
     target = replace(load_target("faulty_targets:brittle"), oracle=AnyError() | Below("health", 0, "ill"))
-    whole = run_campaign(target, "whole", strategy=strategy, executions=800)
+    whole = run_campaign(target, "whole", strategy=strategy, executions=700)
     assert whole.progress().repeats > 20
 
     def interrupt(event: Event) -> None:
@@ -177,7 +177,7 @@ def test_resumed_campaign_whose_errors_repeat_equals_an_uninterrupted_one(tmp_pa
     CampaignWriter.create(tmp_path / "parts", whole.config, target.inputs).close()
     for _ in range(1000):
         store = CampaignWriter(tmp_path / "parts")
-        reason = Campaign(target, store, Budget(executions=800), interrupt).run()
+        reason = Campaign(target, store, Budget(executions=700), interrupt).run()
         store.close()
         if reason is not StopReason.INTERRUPTED:
             break

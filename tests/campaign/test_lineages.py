@@ -28,7 +28,7 @@ def campaign_of(tmp_path_factory) -> Callable[[str], CampaignReader]:
         search = SearchSettings(samples=100)
         config = CampaignConfig(target.name, strategy=strategy, batch_size=target.batch_size, search=search)
         store = CampaignWriter.create(folder, config, target.inputs)
-        Campaign(target, store, Budget(executions=2000)).run()
+        Campaign(target, store, Budget(executions=1000)).run()
         store.close()
         return CampaignReader(folder)
 
@@ -92,7 +92,7 @@ def test_mutants_share_few_lineages(campaign_of):
 @pytest.mark.parametrize("make", [planted_targets.plain, planted_targets.noisy], ids=["plain", "noisy"])
 def test_number_of_an_episode_is_its_place_among_all(run_campaign, make, strategy, window):
     target = make()
-    campaign = run_campaign(target, strategy=strategy, window=window, batch_size=40)
+    campaign = run_campaign(target, executions=1000, strategy=strategy, window=window, batch_size=40)
     episodes, findings = target.simulator.episodes, campaign.findings()
     assert len(episodes) == campaign.progress().executions
     assert min(one.execution for one in findings) <= 40, "one of the first batch is among them"

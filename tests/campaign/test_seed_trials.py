@@ -112,7 +112,7 @@ def test_cases_of_findings_that_are_not_on_trial_are_refused():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_luck_is_not_distinct_and_what_holds_is(run_campaign, strategy):
-    campaign = run_campaign(planted_targets.noisy(), strategy=strategy, executions=4000)
+    campaign = run_campaign(planted_targets.noisy(), strategy=strategy, executions=1500)
     tried = [finding for finding in campaign.findings() if finding.reseeded is not None]
     lucky = [one for one in tried if one.input[0] >= planted_targets.HOLDS_BELOW]
     held = [one for one in tried if one.input[0] < planted_targets.HOLDS_BELOW]
@@ -129,7 +129,7 @@ def test_luck_is_not_distinct_and_what_holds_is(run_campaign, strategy):
 
 def test_runs_of_a_trial_are_those_that_are_stored(run_campaign):
     target = planted_targets.noisy()
-    campaign = run_campaign(target, executions=3000)
+    campaign = run_campaign(target, executions=1000)
     runs = Counter(episode[:2] for episode in set(target.simulator.episodes))
     luck = {episode: np.random.default_rng(episode[2]).random() for episode in set(target.simulator.episodes)}
     tried = [finding for finding in campaign.findings() if finding.reseeded is not None]
@@ -156,7 +156,7 @@ def test_runs_of_a_trial_are_those_that_are_stored(run_campaign):
     ids=["unused", "situation"],
 )
 def test_few_are_tried_where_the_seed_makes_no_noise(run_campaign, target, told, tried):
-    campaign = run_campaign(target)
+    campaign = run_campaign(target, executions=1000)
     assert campaign.about["case_seed"] == told
     findings, progress = campaign.findings(), campaign.progress()
     assert progress.distinct_findings > 3
@@ -167,7 +167,7 @@ def test_few_are_tried_where_the_seed_makes_no_noise(run_campaign, target, told,
     assert (progress.lucky, progress.in_trial) == (0, 0)
 
 
-@pytest.mark.parametrize("executions", [1, 7, 100, 333, 1999])
+@pytest.mark.parametrize("executions", [1, 7, 100, 333, 999])
 @pytest.mark.parametrize("strategy", ["portfolio", "random"])
 def test_executions_are_exactly_the_budget_of_a_noisy_target(run_campaign, strategy, executions):
     target = planted_targets.noisy()
@@ -195,9 +195,9 @@ def interrupted_always(target, folder, config, budget, **parts):
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_resumed_campaign_of_a_noisy_target_equals_an_uninterrupted_one(tmp_path, run_campaign, strategy):
     target = planted_targets.noisy()
-    whole: CampaignReader = run_campaign(target, "whole", strategy=strategy, executions=1000)
+    whole: CampaignReader = run_campaign(target, "whole", strategy=strategy, executions=500)
     assert whole.progress().lucky
-    interrupted_always(target, tmp_path / "parts", whole.config, Budget(executions=1000))
+    interrupted_always(target, tmp_path / "parts", whole.config, Budget(executions=500))
     assert tables(tmp_path / "parts") == tables(tmp_path / "whole")
 
 
@@ -221,7 +221,7 @@ class RarelyNoisy(planted_targets.Noisy):
 
 
 def test_noise_that_findings_show_makes_all_of_them_doubtful(run_campaign):
-    campaign = run_campaign(replace(planted_targets.noisy(), simulator=RarelyNoisy), executions=4000)
+    campaign = run_campaign(replace(planted_targets.noisy(), simulator=RarelyNoisy), executions=1500)
     assert campaign.about["case_seed"] == "noise"
     findings, progress = campaign.findings(), campaign.progress()
     distinct = [one for one in findings if one.is_distinct]

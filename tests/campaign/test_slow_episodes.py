@@ -90,12 +90,12 @@ def test_campaign_that_had_no_time_for_its_samples_is_resumed(slow, tmp_path):
 
 
 def test_findings_do_not_depend_on_the_speed_where_episodes_are_the_limit(slow, tmp_path):
-    options = CampaignOptions(samples=100, batch=64)
+    options = CampaignOptions(samples=50, batch=64)
     found = []
     for seconds in (0.0, 2.0):
         target, _ = slow(seconds)
         folder = tmp_path / f"at{seconds}"
-        for limit in (Budget(executions=400), Budget(1e6, 400)):
+        for limit in (Budget(executions=200), Budget(1e6, 200)):
             launch(target, limit, options, folder=folder / str(limit.seconds))
             findings = CampaignReader(folder / str(limit.seconds)).findings()
             found.append([(one.crash_step, one.episode_return, *one.input) for one in findings])

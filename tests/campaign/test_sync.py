@@ -38,7 +38,7 @@ class Instance:
             CampaignWriter.create(folder, CampaignConfig(target.name, **options), target.inputs).close()
         self.events: list[Event] = []
 
-    def run(self, executions=3000, is_synced=True, listener=lambda _event: None) -> CampaignReader:
+    def run(self, executions=1000, is_synced=True, listener=lambda _event: None) -> CampaignReader:
         def listen(event: Event) -> None:
             self.events.append(event)
             listener(event)
@@ -87,7 +87,15 @@ def hashes(folder: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     instance = Instance(tmp_path_factory.mktemp("finished") / "first", seed=1)
-    assert instance.run(2200).progress().findings
+    assert instance.run(700).progress().findings
+    return instance.folder
+
+
+@pytest.fixture(scope="module")
+def another(tmp_path_factory) -> Path:
+    """An instance that searches otherwise than the first, to be copied."""
+    instance = Instance(tmp_path_factory.mktemp("finished") / "another", seed=5)
+    instance.run(300)
     return instance.folder
 
 
@@ -129,7 +137,7 @@ def test_findings_of_another_instance_are_found_here_with_their_origin(first, tm
     assert {row["parent"] for row in taken} == {None}
     assert cases_of(taken) <= shown(first.folder)
     assert second.progress().imported_findings == len(taken)
-    assert second.progress().executions == 3000
+    assert second.progress().executions == 1000
 
 
 def test_corpus_takes_what_did_not_crash_and_searches_on_from_there(first, tmp_path):
@@ -158,7 +166,7 @@ def test_what_was_taken_is_not_sent_on(first, tmp_path):
 
 def test_instance_that_only_samples_takes_findings_only(first, tmp_path):
     second = Instance(tmp_path / "second", seed=2, strategy="random")
-    progress = second.run(6000).progress()
+    progress = second.run().progress()
     distinct = list(CampaignReader(first.folder).iterate("findings", "is_distinct"))
     assert progress.imports == progress.imported_findings == len(distinct)
 
@@ -168,7 +176,7 @@ def test_nothing_is_taken_twice_over_many_resumed_parts(first, tmp_path):
     second = Instance(tmp_path / "second", seed=2)
     for part in range(1, 9):
         second.run(500 * part)
-        first.run(3000 + 300 * part)
+        first.run(700 + 300 * part)
     campaign = CampaignReader(second.folder)
     rows = [
         (row["case_seed"], *(row[f"x{i}"] for i in range(4)))
@@ -190,7 +198,7 @@ def test_interrupt_loses_no_import_and_repeats_none(first, tmp_path):
         return interrupt
 
     for batch in (8, 9, 13, 20, 10_000):
-        second.run(9000, listener=interrupt_at(batch))
+        second.run(2500, listener=interrupt_at(batch))
     queued = second.queued
     campaign = CampaignReader(second.folder)
     assert queued > 100
@@ -200,10 +208,10 @@ def test_interrupt_loses_no_import_and_repeats_none(first, tmp_path):
 
 def test_waiting_imports_are_run_when_resumed_without_an_exchange(first, tmp_path):
     second = Instance(tmp_path / "second", seed=2)
-    second.run(1000)
+    second.run(500)
     before = CampaignReader(second.folder).progress().imports
     assert second.queued > before
-    campaign = second.run(9000, is_synced=False)
+    campaign = second.run(2500, is_synced=False)
     assert campaign.progress().imports == second.queued
 
 
@@ -236,12 +244,12 @@ def test_files_of_another_instance_are_never_changed(first, tmp_path):
 )
 def test_instance_that_fuzzes_something_else_is_skipped_and_told_once(first, tmp_path, config, complaint):
     second = Instance(tmp_path / "second", **config)
-    second.run(1000)
+    second.run(500)
     assert len(second.troubles) == 1
     assert second.troubles[0].startswith("first: nothing is exchanged with it: ")
     assert second.queued == 0
     third = Instance(tmp_path / "third", seed=3)
-    third.run(1000)
+    third.run(500)
     assert third.queued
     assert [text.split(":")[0] for text in third.troubles] == ["second"]
     assert complaint in third.troubles[0] or "ripple:dimensions=4" in third.troubles[0]
@@ -249,14 +257,14 @@ def test_instance_that_fuzzes_something_else_is_skipped_and_told_once(first, tmp
 
 def test_two_instances_with_the_same_seed_are_told_that_they_search_the_same(first, tmp_path):
     second = Instance(tmp_path / "second", seed=1)
-    second.run(1000)
+    second.run(500)
     assert second.troubles == ["first: it searches exactly as this one does: give each its own --seed"]
 
 
 def test_copied_folder_is_not_taken_for_an_instance_of_its_own(first, tmp_path):
     shutil.copytree(first.folder, tmp_path / "second")
     third = Instance(tmp_path / "third", seed=3)
-    third.run(1000)
+    third.run(500)
     assert third.troubles == ["second: nothing is exchanged with it: it is a copy of first"]
 
 
@@ -272,7 +280,7 @@ def test_damaged_sync_batch_is_skipped_and_the_rest_taken(first, tmp_path):
         path.write_bytes(damage(path.read_bytes()))
     sync_batch_file(first.folder, 4).unlink()
     second = Instance(tmp_path / "second", seed=2, batch_size=256)
-    campaign = second.run(5000)
+    campaign = second.run(2000)
     rows = [
         *campaign.iterate("seeds", "origin IS NOT NULL"),
         *campaign.iterate("findings", "origin = 'first'"),
@@ -287,12 +295,11 @@ def test_damaged_sync_batch_is_skipped_and_the_rest_taken(first, tmp_path):
 
 @pytest.mark.parametrize("name", ["about.json", "progress.json"])
 @pytest.mark.parametrize("text", ["", "garbage", "{}", '{"format": 1}', '{"format": 2}'])
-def test_garbage_in_one_instance_is_told_and_the_others_are_taken(first, tmp_path, name, text):
-    bad = Instance(tmp_path / "bad", seed=5)
-    bad.run(500)
-    (bad.folder / "exchange" / name).write_text(text)
+def test_garbage_in_one_instance_is_told_and_the_others_are_taken(first, another, tmp_path, name, text):
+    shutil.copytree(another, tmp_path / "bad")
+    (tmp_path / "bad" / "exchange" / name).write_text(text)
     third = Instance(tmp_path / "third", seed=3)
-    campaign = third.run(2000)
+    campaign = third.run(700)
     assert len(third.troubles) == 1
     assert third.troubles[0].startswith(f"bad: skipped: {name}")
     assert {row["origin"] for row in campaign.iterate("seeds", "origin IS NOT NULL")} == {"first"}
@@ -306,7 +313,7 @@ def test_instance_that_disappears_is_no_trouble(first, tmp_path):
             shutil.rmtree(first.folder)
 
     campaign = second.run(listener=remove)
-    assert campaign.progress().executions == 3000
+    assert campaign.progress().executions == 1000
     assert {row["origin"] for row in campaign.iterate("seeds", "origin IS NOT NULL")} == {"first"}
 
 
@@ -317,7 +324,7 @@ def test_instance_that_is_just_being_made_is_left_alone(first, tmp_path):
     (tmp_path / "started" / "exchange" / "about.json.new").write_text("{")
     (tmp_path / "file").write_text("no folder")
     second = Instance(tmp_path / "second", seed=2)
-    second.run(1000)
+    second.run(500)
     assert second.troubles == []
     assert second.queued
 
@@ -326,7 +333,7 @@ def test_page_that_promises_too_much_does_not_hold_up_the_campaign(first, tmp_pa
     path = first.folder / "exchange" / "progress.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"parcels": 10**12}))
     second = Instance(tmp_path / "second", seed=2)
-    assert second.run(1000).progress().executions == 1000
+    assert second.run(500).progress().executions == 500
     assert second.troubles == ["first: a part of it is left out: a file is missing or locked"]
 
 
@@ -340,7 +347,7 @@ def test_campaign_goes_on_while_the_shared_folder_is_away(first, tmp_path, monke
 
     monkeypatch.setattr("policyfuzz.campaign.sync.synchronizer.instance_folders", sometimes_away)
     second = Instance(tmp_path / "second", seed=2)
-    second.run(2000)
+    second.run(700)
     assert second.troubles == [f"{tmp_path.name}: cannot be read, will try again: Stale file handle"]
     assert second.queued
 
@@ -363,17 +370,17 @@ def test_unreadable_file_of_another_instance_is_tried_again(first, tmp_path, mon
 def test_campaign_goes_on_when_it_cannot_show_anything(tmp_path):
     first = Instance(tmp_path / "first", seed=1)
     (first.folder / "exchange").write_text("in the way")
-    assert first.run(1000).progress().executions == 1000
+    assert first.run(500).progress().executions == 500
     assert len(first.troubles) == 1
     assert "cannot write to exchange" in first.troubles[0]
 
 
 def test_own_damaged_page_does_not_make_others_miss_what_follows(first, tmp_path):
     second = Instance(tmp_path / "second", seed=2)
-    second.run(1500)
+    second.run(500)
     batches = len(list((first.folder / "exchange").glob("*.npz")))
     (first.folder / "exchange" / "progress.json").write_text("garbage")
-    first.run(3500)
+    first.run(1000)
     page = json.loads((first.folder / "exchange" / "progress.json").read_text())
     assert page["parcels"] > batches
 
@@ -385,7 +392,7 @@ def test_inputs_that_are_not_valid_here_are_left_out(first, tmp_path):
     columns["inputs"][0] = 7.0
     np.savez(path, **columns)
     second = Instance(tmp_path / "second", seed=2)
-    campaign = second.run(2000)
+    campaign = second.run(500)
     assert second.troubles == ["first: inputs that are not valid or solvable here are left out"]
     for table in ("findings", "seeds"):
         assert all(row["x0"] <= 1 for row in campaign.iterate(table))

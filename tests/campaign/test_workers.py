@@ -25,9 +25,9 @@ BRAVE = {"policy": f"py:{DEADLY}:brave", "oracle": "terminated"}
 SMALL = {"max_execs": 50, "samples": 30, "batch": 20}
 #: Campaigns that one process survives: what is fuzzed, and how far.
 SAFE = {
-    "ripple": ({"target": "ripple:dimensions=3,probability=0.01"}, {"max_execs": 3000}),
+    "ripple": ({"target": "ripple:dimensions=3,probability=0.01"}, {"max_execs": 1000}),
     "raising": ({"target": f"gym:{DEADLY}:Raising", **BRAVE}, SMALL),
-    "acasxu": ({"target": "acasxu"}, {"max_execs": 4000, "samples": 1000}),
+    "acasxu": ({"target": "acasxu"}, {"max_execs": 1500, "samples": 400}),
     "bipedal": ({"target": "bipedal"}, {"max_execs": 16, "samples": 8, "batch": 6, "force": True}),
 }
 

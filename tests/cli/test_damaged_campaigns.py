@@ -53,7 +53,7 @@ def read(folder: Path, capsys) -> None:
 
 def resume(folder: Path, capsys) -> None:
     """Resume the campaign in `folder`, which may only fail with an explanation."""
-    code = exit_code([*FUZZ, "--max-execs", "800", "-o", str(folder), "--resume"])
+    code = exit_code([*FUZZ, "--max-execs", "700", "-o", str(folder), "--resume"])
     check(code, capsys, "fuzz", ["--resume"])
 
 

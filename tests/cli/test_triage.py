@@ -41,7 +41,7 @@ def bold(tmp_path_factory):
 @pytest.fixture(scope="module")
 def noisy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("triage") / "noisy"
-    assert fuzz(folder, target=NOISY, episodes=2500) == 1
+    assert fuzz(folder, target=NOISY, episodes=1200) == 1
     return folder
 
 

@@ -13,25 +13,26 @@ def needs(package: str, extra: str) -> pytest.MarkDecorator:
 
 class TestAcasXu(TargetConformance):
     target = "acasxu"
-    episodes = 200
-    executions = 6000
+    episodes = 100
+    executions = 1200
 
 
 class TestCoopNavi(TargetConformance):
     target = "coopnavi"
-    episodes = 100
-    executions = 6000
+    episodes = 50
+    executions = 2400
+    seed = 3  # its campaign has findings
 
 
 class TestCoopNaviThatCountsEveryTouch(TargetConformance):
     target = "coopnavi:collisions=0,finish=ignored"  # has findings within few episodes
-    executions = 1200
+    executions = 400
 
 
 class TestRipple(TargetConformance):
     target = "ripple:dimensions=3,probability=0.01"
     episodes = 50
-    executions = 3000
+    executions = 600
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from policyfuzz.environments.simulator import GymSimulator
 from policyfuzz.environments.starts import SeedStart
 from policyfuzz.oracles import graded, parse_oracle
 
-EPISODES, HORIZON = 12, 120
+EPISODES, HORIZON = 8, 120
 
 BOX2D = ("LunarLander-v3", "BipedalWalker-v3", "BipedalWalkerHardcore-v3")
 MUJOCO = tuple(
@@ -73,10 +73,13 @@ class Watching:
         return self.oracle.judge(trajectories)
 
 
-@cache
 def run(name, *, has_gauge, text=None, horizon=HORIZON):
     """Executions of wild episodes, and what the oracle saw of them."""
+    return run_once(name, has_gauge, text, horizon)
 
+
+@cache  # knows nothing of defaults: every call must name the same arguments in the same way
+def run_once(name, has_gauge, text, horizon):
     def make():
         return gymnasium.make(name, disable_env_checker=True)
 
