@@ -16,7 +16,8 @@ def test_every_finding_is_a_failed_test_case(run_campaign, tmp_path):
     findings = representatives(campaign, 4)
     write_junit(campaign, findings, tmp_path / "f.xml")
     suite = ElementTree.parse(tmp_path / "f.xml").getroot()[0]
-    assert (suite.get("tests"), suite.get("failures")) == ("4", "4")
+    assert len(findings) > 1
+    assert suite.get("tests") == suite.get("failures") == str(len(findings))
     cases = suite.findall("testcase")
     assert [one.get("name") for one in cases] == [
         f"finding {one.id}: caught at step {one.crash_step}" for one in findings
