@@ -43,6 +43,7 @@ MODULES = {
     "boundary": "benchmarks.boundary",
     "web": "benchmarks.web",
     "repair": "benchmarks.repair",
+    "fragility": "benchmarks.fragility",
     "monitor": "benchmarks.monitor",
     "monitor-memory": "benchmarks.monitor_memory",
 }
@@ -63,6 +64,7 @@ BENCHMARKS = SPEED | {
     "modes": "are planted failure modes found, and do those of real targets hold (minutes)",
     "web": "pages on a campaign with 100,000 findings, and what watching costs a campaign (minutes)",
     "repair": "repairs whole targets and tests the new policies (hours)",
+    "fragility": "how many crashes a tiny change of the policy undoes (minutes)",
     "boundary": "how near and at what cost minimize finds what passes, and do its rules hold (an hour)",
     "monitor": "do runtime monitors warn of held-out and random crashes, and what do they cost (an hour)",
     "monitor-memory": "would a monitor of coopnavi work if it counted contacts or added up scores (minutes)",

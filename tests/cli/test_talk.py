@@ -54,7 +54,7 @@ def test_long_steps_are_told_again_and_again(monkeypatch):
     assert log.getvalue().startswith("working\n")
 
 
-def test_a_step_that_does_not_move_is_told_less_and_less_often():
+def test_a_step_that_does_not_move_is_told_less_and_less_often(monkeypatch):
     class Ticks:
         """A wait that is over after 400 intervals; at the 300th, the step moves."""
 
@@ -69,7 +69,7 @@ def test_a_step_that_does_not_move_is_told_less_and_less_often():
     log = io.StringIO()
     plain = steps.PlainSteps(Console(file=log))
     plain.count("working")
-    plain._is_over = Ticks()
+    monkeypatch.setattr(plain, "_is_over", Ticks())
     plain._repeat()
     lines = log.getvalue().splitlines()
     assert [line.partition(" (")[0] for line in lines] == ["working"] * 9 + ["nearly done"] * 7

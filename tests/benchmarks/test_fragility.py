@@ -1,0 +1,23 @@
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+
+
+def test_crashes_are_run_again_with_changed_weights(bench):
+    code, out, _ = bench("fragility", "--draws", 20_000, "--copies", 2, "--seed", 3, "--json")
+    lines = json.loads(out)
+    assert code == 0
+    crashes = int(lines[0]["baseline"].split()[0])
+    assert crashes > 0
+    tiny, small, large = (line["value"] for line in lines)
+    assert tiny == crashes, "a crash of acasxu is a region, not luck"
+    assert small <= crashes
+    assert large < crashes, "the weights are really changed"
+
+
+def test_a_policy_that_cannot_be_written_is_refused(bench):
+    code, _, talk = bench("fragility", "--target", "ripple-2")
+    assert code == 2
+    assert "cannot be repaired" in talk
