@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 from benchmarks.versus import targets
 from benchmarks.versus.raw import Task, code_digest
@@ -22,7 +21,7 @@ from benchmarks.versus.rules import Rules
 from benchmarks.versus.targets import Entry
 from policyfuzz.core.errors import CampaignError
 from policyfuzz.core.target import Runner, Target
-from policyfuzz.search.distinct import wrapped
+from policyfuzz.search.distinct import tree_of, wrapped
 
 #: Where the sets of the bench lie.
 FOLDER = Path(__file__).parent / "references"
@@ -81,7 +80,7 @@ class ReferenceSet:
         """(m,) lowest of `numbers` (f,) of findings at `unit` (f, d) within `radius`; NEVER without one."""
         first = np.full(len(self), NEVER)
         if len(unit):
-            near = KDTree(wrapped(unit, self.periods), boxsize=self.periods).query_ball_point(
+            near = tree_of(wrapped(unit, self.periods), self.periods).query_ball_point(
                 wrapped(self.unit, self.periods), radius
             )
             for row, found in enumerate(near):
