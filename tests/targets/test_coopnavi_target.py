@@ -70,6 +70,14 @@ def test_margin_is_larger_the_earlier_all_agents_arrived():
     assert early > later > last > 0
 
 
+def test_arriving_counts_as_one_collision_less_at_most():
+    collisions = [[0, 5, 5, 5], [0, 3, 3, 3], [0, 4, 4, 4], [0, 0, 0, 0]]
+    arrived = [[0, 1, 1, 1], [0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0]]
+    margins = Collisions(5, True, 4).judge(trajectories(collisions, arrived)).margins
+    nearest_first = [0, 2, 1, 3]  # who arrived after five collisions is nearer than who had four and did not
+    assert np.argsort(margins).tolist() == nearest_first
+
+
 def test_collisions_behind_the_end_do_not_count():
     episode = trajectories([[0, 0, 9]], [[0, 0, 0]])
     ended = Trajectories(episode.signals, episode.names, episode.rewards, np.array([2]))

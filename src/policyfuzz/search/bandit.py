@@ -19,8 +19,11 @@ _NEEDED = {
 
 #: Share of random draws: an honest estimate of the failure probability, and a way out of every corner.
 RANDOM_SHARE = 0.2
-#: Least share of the rest for the seekers, and for the walkers.
+#: Least share of the rest for the seekers, and for the walkers if there are lineages enough.
 LEAST_GROUP_SHARE = 0.35
+#: Lineages at which walkers may have half of the rest: few lineages are soon walked through, and each child
+#: there is more of the same.
+_FEW_LINEAGES = 4
 #: Share of a group that all of its emitters get equally.
 _EVEN_SHARE = 0.2
 #: Episodes after which experience counts e times less.
@@ -42,8 +45,8 @@ class Bandit:
         self.trials = fading * self.trials + np.bincount(emitters, minlength=len(Emitter))
         self.rewards = fading * self.rewards + np.bincount(emitters, rewards, minlength=len(Emitter))
 
-    def shares(self, findings: int) -> NDArray[np.float64]:
-        """(e,) chance of each emitter to propose the next case, given the number of `findings`."""
+    def shares(self, findings: int, lineages: int) -> NDArray[np.float64]:
+        """(e,) chance of each emitter to propose the next case, given how many `findings` and `lineages`."""
         rates = (self.rewards + _PRIOR_REWARD) / (self.trials + _PRIOR_TRIALS)
         seekers, walkers = (
             [one for one in group if findings >= _NEEDED.get(one, 0)] for group in (SEEKERS, WALKERS)
@@ -53,6 +56,7 @@ class Bandit:
             best = rates[walkers].max()
             share = best / (best + rates[seekers].max())
             walking = float(np.clip(share, LEAST_GROUP_SHARE, 1 - LEAST_GROUP_SHARE))
+            walking = min(walking, lineages / (lineages + _FEW_LINEAGES))
         shares = np.zeros(len(Emitter))
         shares[Emitter.RANDOM] = RANDOM_SHARE
         shares[seekers] = (1 - RANDOM_SHARE) * (1 - walking) * _by_success(rates[seekers])

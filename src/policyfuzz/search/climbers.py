@@ -26,7 +26,7 @@ _FIRST_STEP, _SMALLEST_STEP, _LARGEST_STEP = 0.1, 1e-4, 0.5
 #: Range of the width in one dimension, as a multiple of the scale.
 _NARROWEST, _WIDEST = 1e-3, 1e3
 _NOWHERE = -1
-_FIELDS = ("entries", "failures", "scales", "means", "widths", "paths", "trends", "climbed")
+_FIELDS = ("entries", "failures", "scales", "means", "widths", "paths", "trends", "pending", "climbed")
 
 
 def generation_size(dimensions: int) -> int:
@@ -35,8 +35,8 @@ def generation_size(dimensions: int) -> int:
 
 
 def goes_by_tie_break(climber: Any) -> Any:
-    """True for every other climber: it goes by what breaks ties between distances."""
-    return climber % 2 == 1
+    """True for every fourth climber: it goes by what breaks ties between distances."""
+    return climber % 4 == 3
 
 
 @dataclass(slots=True)
@@ -54,6 +54,7 @@ class Climbers:
     widths: NDArray[np.float64]  #: (k, d) roots of the diagonal of its matrix C
     paths: NDArray[np.float64]  #: (k, d) recent steps, which decide about the scale
     trends: NDArray[np.float64]  #: (k, d) recent steps, which widen the directions that they go in
+    pending: NDArray[np.int64]  #: (k,) children that are being run
     climbed: NDArray[np.int64]  #: (m,) roots of all lineages that a climber has started from
 
     @classmethod
@@ -70,6 +71,7 @@ class Climbers:
             flat + 1,
             flat.copy(),
             flat.copy(),
+            np.zeros(CLIMBERS, np.int64),
             none,
         )
 
@@ -78,15 +80,28 @@ class Climbers:
         """Of the input space."""
         return int(self.means.shape[1])
 
-    def served(self, children: float) -> int:
-        """How many climbers share so many `children`: as many as get a whole generation each."""
-        return int(np.clip(children // generation_size(self.dimensions), 1, CLIMBERS))
+    def serving(self, children: float) -> NDArray[np.int64]:
+        """(m,) which climbers share so many `children`: as many as get a whole generation each.
 
-    def stranded(self, served: int) -> NDArray[np.int64]:
-        """(m,) which of the first `served` need a new start: they have none, have arrived or are stuck."""
+        None has children that are being run: a generation is drawn from what the last one has taught.
+        """
+        idle = np.flatnonzero(self.pending == 0)
+        return idle[: max(int(children // generation_size(self.dimensions)), 1)]
+
+    def stranded(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(m,) which of `climbers` (n,) need a new start: they have none, have arrived or are stuck."""
         patience = _PATIENCE * generation_size(self.dimensions)
         is_stuck = (self.failures > patience) | (self.scales <= _SMALLEST_STEP)
-        return np.flatnonzero(((self.entries == _NOWHERE) | is_stuck)[:served])
+        return climbers[((self.entries == _NOWHERE) | is_stuck)[climbers]]
+
+    def send(self, climbers: NDArray[np.int64]) -> None:
+        """Note that a child of each of `climbers` (n,) will be run."""
+        np.add.at(self.pending, climbers, 1)
+
+    def receive(self, climbers: NDArray[np.int64]) -> None:
+        """Note that a child of each of `climbers` (n,) has been run."""
+        np.subtract.at(self.pending, climbers, 1)
+        np.maximum(self.pending, 0, out=self.pending)  # children that earlier versions sent were not counted
 
     def start(
         self,

@@ -14,8 +14,9 @@ from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.surrogate import Surrogate
 
-#: Entries of which the one nearest to a crash becomes the parent; and that a climber may start from.
-_TOURNAMENT, _STARTS = 64, 512
+#: Entries of which the one nearest to a crash becomes the parent, before there is a finding and later; those
+#: that take part are drawn from so many; and entries that a climber may start from.
+_FIRST_TOURNAMENT, _TOURNAMENT, _POOL, _STARTS = 256, 64, 1024, 512
 #: Range of the scales of noise on entries that did not crash; they are drawn evenly by their logarithm.
 _SMALLEST_JUMP, _LARGEST_JUMP = 0.001, 0.5
 #: Spread of a scale around its value, as a logarithm.
@@ -83,7 +84,7 @@ class Emitters:
     climbers: Climbers
     mutator: Mutator
     rng: np.random.Generator
-    served: int  #: climbers that have children now, the first ones
+    serving: NDArray[np.int64]  #: (k,) climbers that have children now
     known: DistinctSet  #: findings that are parents
     surrogate: Surrogate
 
@@ -123,7 +124,7 @@ class Emitters:
 
     def _draw(self, counts: NDArray[np.int64]) -> Children:
         """`counts` (e,) children of each emitter, shuffled; they may be invalid."""
-        chosen = np.resize(self.rng.permutation(self.served), int(counts[Emitter.CLIMB]))
+        chosen = np.resize(self.rng.permutation(self.serving), int(counts[Emitter.CLIMB]))
         standing = self.climbers.entries[chosen]
         steps = self.climbers.children(chosen, self._unit(standing), self.mutator, self.rng)
         parents, emitters, units = [standing], [len(Emitter) + chosen], [steps]
@@ -194,8 +195,11 @@ class Emitters:
 
     def _promising(self, entries: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """(count,) of `entries` (n,), each the nearest to a crash of a few that are drawn by energy."""
-        entries = self._weighted(entries, count * _TOURNAMENT)
-        return self._nearest_to_crash(entries.reshape(count, _TOURNAMENT), self.rng.random(count) < 0.5)
+        size = _TOURNAMENT if len(self.archive.crashed) else _FIRST_TOURNAMENT
+        # places in a pool are drawn far faster than entries by energy
+        pool = self._weighted(entries, min(_POOL, count * size))
+        drawn = pool[self.rng.integers(len(pool), size=(count, size), dtype=np.uint16)]
+        return self._nearest_to_crash(drawn, self.rng.random(count) < 0.5)
 
     def _nearest_to_crash(
         self, entries: NDArray[np.int64], by_tie_break: NDArray[np.bool_]

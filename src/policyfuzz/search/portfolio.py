@@ -66,14 +66,17 @@ class PortfolioSearch:
         archive = self._archive_for(context)
         if not len(archive.safe):  # everything has crashed so far
             return context.sample(Purpose.EXPLORE, rng, count)
-        shares = self._bandit.shares(len(archive.crashed))
+        lineages = np.unique(context.corpus.column("root")[archive.crashed])
+        shares = self._bandit.shares(len(archive.crashed), len(lineages))
         explorers = int(rng.binomial(count, shares[Emitter.RANDOM]))
         climbers = self._climbers_for(context)
-        served = climbers.served(count * shares[Emitter.CLIMB])
+        serving = climbers.serving(count * shares[Emitter.CLIMB])
+        if not len(serving):  # all wait for their children
+            shares[Emitter.CLIMB] = 0.0
         surrogate = Surrogate.of(context.corpus, context.space)
         walked = self._walked_for(context)
         emitters = Emitters(
-            context, archive, climbers, Mutator(context.space), rng, served, walked, surrogate
+            context, archive, climbers, Mutator(context.space), rng, serving, walked, surrogate
         )
         mutants = self._mutants(emitters, shares, count - explorers)
         return Cases.concatenate([context.sample(Purpose.EXPLORE, rng, explorers), mutants])
@@ -81,6 +84,8 @@ class PortfolioSearch:
     def learn(
         self, context: SearchContext, cases: Cases, executions: Executions, rng: np.random.Generator
     ) -> Update:
+        climbing = cases.emitters[cases.emitters >= len(Emitter)] - len(Emitter)
+        self._climbers_for(context).receive(climbing)
         rows: NDArray[np.int64] | slice = slice(None)
         if executions.errors:  # a failed episode teaches nothing unless it is a finding
             rows = np.flatnonzero(executions.sound | executions.crashed)
@@ -116,7 +121,7 @@ class PortfolioSearch:
         self._bandit = Bandit.from_state(substate("bandit.", state))
         climbers, dimensions = substate("climbers.", state), len(context.space.dimensions)
         # there are none before the first proposal; and earlier versions had climbers of another kind
-        self._climbers = Climbers.from_state(climbers, dimensions) if "means" in climbers else None
+        self._climbers = Climbers.from_state(climbers, dimensions) if "pending" in climbers else None
         self._evaluator = Evaluator.from_state(state)
         self._known_inputs, self._known_entries = set(), 0
         unit = context.space.to_unit(context.corpus.inputs)
@@ -142,11 +147,12 @@ class PortfolioSearch:
 
     def _mutants(self, emitters: Emitters, shares: NDArray[np.float64], count: int) -> Cases:
         context, rng, climbers = emitters.context, emitters.rng, emitters.climbers
-        if len(stranded := climbers.stranded(emitters.served)):
+        if len(stranded := climbers.stranded(emitters.serving)):
             starts = emitters.climbing_starts(stranded)
             unit = context.space.to_unit(context.corpus.inputs[starts])
             climbers.start(stranded, starts, unit, context.corpus.column("root")[starts])
         children = emitters.propose(shares, count)
+        climbers.send(children.emitters[children.is_climbing] - len(Emitter))
         self._spend(context, children.parents[~children.is_climbing])
         # climbers keep the case seed, so that progress is due to the step
         reseeded_share = 1.0 if context.is_noisy else _RESEEDED

@@ -68,7 +68,8 @@ class Collisions(Composable):
 
     With `excuses_finished` an episode in which all agents arrive at landmarks is no crash. Its margin is the
     number of colliding pair-steps that are missing, less a part of one for near misses; and the share of the
-    time that was left when they arrived, on the same scale.
+    time that was left when they arrived. Arriving counts as one collision at most: agents that collide a lot
+    and arrive are nearer to a crash than agents that never meet and do not.
     """
 
     limit: int
@@ -96,7 +97,7 @@ class Collisions(Composable):
             arrived = counted & (trajectories.signal("finished") > 0)
             finished = arrived.any(axis=1)
             crashed &= ~finished
-            left = (self.limit + 1) * (1 - arrived.argmax(axis=1) / (self.horizon + 1))
+            left = 1 - arrived.argmax(axis=1) / (self.horizon + 1)
             margins = np.where(finished, np.maximum(margins, 0.0) + left, margins)
         return Verdicts(
             kinds=np.where(crashed, 0, NONE),
