@@ -92,7 +92,7 @@ class Climbers:
         """(m,) which of `climbers` (n,) need a new start: they have none, have arrived or are stuck."""
         patience = _PATIENCE * generation_size(self.dimensions)
         is_stuck = (self.failures > patience) | (self.scales <= _SMALLEST_STEP)
-        return climbers[((self.entries == _NOWHERE) | is_stuck)[climbers]]
+        return np.asarray(climbers[((self.entries == _NOWHERE) | is_stuck)[climbers]])
 
     def send(self, climbers: NDArray[np.int64]) -> None:
         """Note that a child of each of `climbers` (n,) will be run."""
