@@ -1,5 +1,7 @@
 """People who own their loop: ask, run wherever they like, tell."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,19 +51,18 @@ def test_sequences_of_any_length_are_padded():
 
 def test_margins_say_where_to_go_when_the_return_is_flat():
     """A crash region of one in ten thousand, in a task that pays the same for everything else."""
-    found = {}
-    for has_margins in (True, False):
-        fuzzer, count = pf.make_fuzzer("portfolio", SPACE, seed=2), 0
+    found = {True: 0, False: 0}
+    for has_margins, seed in itertools.product(found, range(6)):
+        fuzzer = pf.make_fuzzer("portfolio", SPACE, seed=seed)
         for _ in range(40):
             cases = fuzzer.ask(64)
             margins = np.abs(cases.inputs - [0.31, 0.72]).max(axis=1) - 0.005
             crashed = margins < 0
             given = margins if has_margins else None
             fuzzer.tell(cases, pf.Executions.of(np.zeros(len(cases)), crashed, margins=given))
-            count += int(crashed.sum())
-        found[has_margins] = count
-    assert found[True] > 20
-    assert found[False] < found[True] / 4
+            found[has_margins] += int(crashed.sum())
+    assert found[True] > 100
+    assert found[False] < found[True] / 4  # one seed alone may have luck
 
 
 def test_rows_that_could_not_be_run_are_not_learnt_from():
