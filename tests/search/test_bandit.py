@@ -85,6 +85,14 @@ def test_walkers_get_more_the_more_lineages_there_are_to_walk_through():
     assert walking[-1] == pytest.approx((1 - RANDOM_SHARE) * (1 - LEAST_GROUP_SHARE))
 
 
+def test_share_of_climbers_goes_to_other_seekers_while_all_climbers_wait():
+    bandit = taught({Emitter.CLIMB: 0.5})
+    shares = bandit.shares(1000, 1, can_climb=False)
+    assert shares[Emitter.CLIMB] == 0
+    assert shares[WALKERS].sum() == pytest.approx((1 - RANDOM_SHARE) / 5)
+    assert shares.sum() == pytest.approx(1)
+
+
 def test_newer_experience_counts_more_than_older():
     bandit = taught({Emitter.STEP: 0.5, Emitter.LEAP: 0.0})
     for _ in range(40):

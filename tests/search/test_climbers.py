@@ -72,32 +72,47 @@ def test_all_want_a_start_at_first_and_none_once_they_have_one():
     assert slope().climbers.stranded(everyone).tolist() == []
 
 
-@pytest.mark.parametrize(("children", "serving"), [(0, 1), (20, 1), (25, 2), (60, 5), (5000, CLIMBERS)])
-def test_climbers_share_children_in_whole_generations(children, serving):
+@pytest.mark.parametrize(("children", "served"), [(0, 1), (20, 1), (25, 2), (60, 5), (5000, CLIMBERS)])
+def test_climbers_get_a_generation_or_more(children, served):
     assert generation_size(12) == 11
-    assert Climbers.of(12).serving(children).tolist() == list(range(serving))
+    assert Climbers.of(12).served(children).tolist() == list(range(served))
 
 
-def test_climber_waits_until_all_its_children_have_been_run():
+def test_climber_waits_until_its_children_have_been_run():
     climbers = Climbers.of(12)
     climbers.send(np.array([0, 0, 2]))
-    assert climbers.serving(22).tolist() == [1, 3]
-    climbers.receive(np.array([0, 2]))
-    assert climbers.serving(22).tolist() == [1, 2]
-    climbers.receive(np.array([0]))
-    assert climbers.serving(22).tolist() == [0, 1]
+    climbers.send(np.array([1]))
+    assert climbers.served(22).tolist() == [3, 4]
+    climbers.receive(np.array([2, 0, 0]))
+    assert climbers.served(22).tolist() == [0, 2]
+    climbers.receive(np.array([1]))
+    assert climbers.served(22).tolist() == [0, 1]
     climbers.send(np.arange(CLIMBERS))
-    assert climbers.serving(22).tolist() == []
+    assert climbers.served(22).tolist() == []
 
 
-def test_children_that_nobody_has_counted_hold_no_climber_up():
+def test_children_that_were_never_run_hold_no_climber_up():
+    climbers = Climbers.of(12)
+    climbers.send(np.array([0, 1]))  # somebody's own loop drops this batch
+    climbers.send(np.array([2]))
+    climbers.send(np.array([3]))
+    climbers.receive(np.array([2]))
+    assert climbers.idle.tolist() == [0, 1, 2, *range(4, CLIMBERS)]
+
+
+def test_children_that_nobody_waits_for_change_nothing():
     """A campaign of an earlier version may have had some in flight."""
     climbers = Climbers.of(12)
-    climbers.receive(np.array([0, 0]))
     climbers.send(np.array([0]))
-    assert climbers.serving(11).tolist() == [1]
-    climbers.receive(np.array([0]))
-    assert climbers.serving(11).tolist() == [0]
+    climbers.receive(np.array([5, 5]))
+    climbers.receive(np.empty(0, np.int64))
+    assert climbers.served(11).tolist() == [1]
+
+
+def test_climbers_that_wait_for_less_than_nothing_are_refused():
+    state = Climbers.of(3).state() | {"waiting": np.full(CLIMBERS, -1)}
+    with pytest.raises(ValueError, match="less than nothing"):
+        Climbers.from_state(state, 3)
 
 
 @pytest.mark.parametrize("dimensions", [1, 4, 12, 60])

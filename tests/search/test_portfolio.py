@@ -15,7 +15,7 @@ from policyfuzz.search import emitters
 from policyfuzz.search.behaviour import DESCRIPTOR_SIZE
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.corpus import COLUMNS
-from policyfuzz.search.emitters import Emitter
+from policyfuzz.search.emitters import FIRST_CLIMBER, SEEKERS, WALKERS, Emitter, emitters_of
 from policyfuzz.search.fuzzer import Fuzzer
 from policyfuzz.search.portfolio import SAMPLES, PortfolioSearch
 from policyfuzz.search.strategies import make_fuzzer
@@ -125,6 +125,28 @@ def test_a_state_with_climbers_of_an_earlier_version_is_continued_with_new_ones(
     state["climbers.entries"] = np.zeros(16, np.int64)
     restored.restore(state, deepcopy(original.corpus), np.empty((0, 3)), np.empty((0, DESCRIPTOR_SIZE)))
     assert len(drive(restored, 3)) == 90
+
+
+def test_a_state_of_a_version_in_which_no_climber_waited_keeps_its_climbers():
+    original, restored = fuzzer_of(), fuzzer_of()
+    drive(original, 6)
+    state = {name: array for name, array in original.state().items() if name != "climbers.waiting"}
+    restored.restore(state, deepcopy(original.corpus), np.empty((0, 3)), np.empty((0, DESCRIPTOR_SIZE)))
+    np.testing.assert_array_equal(restored.state()["climbers.means"], state["climbers.means"])
+    np.testing.assert_array_equal(restored.state()["climbers.climbed"], state["climbers.climbed"])
+    assert len(drive(restored, 3)) == 90
+
+
+def test_walkers_get_no_more_while_all_climbers_wait():
+    fuzzer, in_flight = fuzzer_of(), []
+    drive(fuzzer, 40)
+    while len(fuzzer.algorithm._climbers.idle):
+        in_flight.append(fuzzer.ask(200))
+    lineages = fuzzer.algorithm._archive.lineages(fuzzer.corpus)
+    emitters = np.concatenate([emitters_of(fuzzer.ask(1000)) for _ in range(6)])
+    assert not (emitters == Emitter.CLIMB).any()
+    assert np.isin(emitters, WALKERS).mean() < 0.8 * lineages / (lineages + 4) + 0.05
+    assert np.isin(emitters, SEEKERS).mean() > 0.8 * 0.35 - 0.05
 
 
 def test_stored_energies_are_those_of_the_corpus_at_every_batch():
@@ -455,7 +477,7 @@ def test_children_get_fresh_case_seeds_now_and_then():
     children = cases[cases.purposes == Purpose.MUTANT]
     has_own = children.seeds != fuzzer.corpus.column("case_seed")[children.parents]
     assert 0.02 < has_own.mean() < 0.12
-    climbing = children.emitters >= len(Emitter)
+    climbing = children.emitters >= FIRST_CLIMBER
     assert 0.02 < climbing.mean() < 0.9
     assert not has_own[climbing].any(), "steps of climbers are due to the change alone"
 

@@ -51,6 +51,10 @@ class Archive:
         by_input, by_behaviour = (1 / np.sqrt(1.0 + count[cell]) for count, cell in counts)
         return np.asarray((by_input + by_behaviour) / 2)
 
+    def lineages(self, corpus: Corpus) -> int:
+        """How many lineages the findings that are parents go back to."""
+        return len(np.unique(corpus.column("root")[self.crashed]))
+
     def add(self, entries: NDArray[np.int64], evaluations: Evaluations) -> None:
         """Add `entries` (m,) of the corpus, in their order."""
         safe, found = np.flatnonzero(~evaluations.crashed), np.flatnonzero(evaluations.crashed)

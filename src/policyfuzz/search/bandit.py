@@ -45,12 +45,17 @@ class Bandit:
         self.trials = fading * self.trials + np.bincount(emitters, minlength=len(Emitter))
         self.rewards = fading * self.rewards + np.bincount(emitters, rewards, minlength=len(Emitter))
 
-    def shares(self, findings: int, lineages: int) -> NDArray[np.float64]:
-        """(e,) chance of each emitter to propose the next case, given how many `findings` and `lineages`."""
+    def shares(self, findings: int, lineages: int, can_climb: bool = True) -> NDArray[np.float64]:
+        """(e,) chance of each emitter to propose the next case.
+
+        Walkers get more the more `lineages` the `findings` go back to. Nobody climbs unless they `can_climb`.
+        """
         rates = (self.rewards + _PRIOR_REWARD) / (self.trials + _PRIOR_TRIALS)
         seekers, walkers = (
             [one for one in group if findings >= _NEEDED.get(one, 0)] for group in (SEEKERS, WALKERS)
         )
+        if not can_climb:
+            seekers.remove(Emitter.CLIMB)
         walking = 0.0
         if walkers:
             best = rates[walkers].max()

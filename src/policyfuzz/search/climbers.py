@@ -26,7 +26,7 @@ _FIRST_STEP, _SMALLEST_STEP, _LARGEST_STEP = 0.1, 1e-4, 0.5
 #: Range of the width in one dimension, as a multiple of the scale.
 _NARROWEST, _WIDEST = 1e-3, 1e3
 _NOWHERE = -1
-_FIELDS = ("entries", "failures", "scales", "means", "widths", "paths", "trends", "pending", "climbed")
+_FIELDS = ("entries", "failures", "scales", "means", "widths", "paths", "trends", "waiting", "climbed")
 
 
 def generation_size(dimensions: int) -> int:
@@ -54,7 +54,8 @@ class Climbers:
     widths: NDArray[np.float64]  #: (k, d) roots of the diagonal of its matrix C
     paths: NDArray[np.float64]  #: (k, d) recent steps, which decide about the scale
     trends: NDArray[np.float64]  #: (k, d) recent steps, which widen the directions that they go in
-    pending: NDArray[np.int64]  #: (k,) children that are being run
+    #: (k,) above 0 for climbers with children that are being run: the later these were sent, the higher.
+    waiting: NDArray[np.int64]
     climbed: NDArray[np.int64]  #: (m,) roots of all lineages that a climber has started from
 
     @classmethod
@@ -80,13 +81,14 @@ class Climbers:
         """Of the input space."""
         return int(self.means.shape[1])
 
-    def serving(self, children: float) -> NDArray[np.int64]:
-        """(m,) which climbers share so many `children`: as many as get a whole generation each.
+    @property
+    def idle(self) -> NDArray[np.int64]:
+        """(m,) climbers without children that are being run."""
+        return np.flatnonzero(self.waiting == 0)
 
-        None has children that are being run: a generation is drawn from what the last one has taught.
-        """
-        idle = np.flatnonzero(self.pending == 0)
-        return idle[: max(int(children // generation_size(self.dimensions)), 1)]
+    def served(self, children: float) -> NDArray[np.int64]:
+        """(m,) idle climbers that share so many `children`: as many as get a generation or more each."""
+        return self.idle[: max(int(children // generation_size(self.dimensions)), 1)]
 
     def stranded(self, climbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """(m,) which of `climbers` (n,) need a new start: they have none, have arrived or are stuck."""
@@ -95,13 +97,16 @@ class Climbers:
         return np.asarray(climbers[((self.entries == _NOWHERE) | is_stuck)[climbers]])
 
     def send(self, climbers: NDArray[np.int64]) -> None:
-        """Note that a child of each of `climbers` (n,) will be run."""
-        np.add.at(self.pending, climbers, 1)
+        """Let `climbers` (n,), which have children now, wait for these."""
+        self.waiting[climbers] = self.waiting.max() + 1
 
     def receive(self, climbers: NDArray[np.int64]) -> None:
-        """Note that a child of each of `climbers` (n,) has been run."""
-        np.subtract.at(self.pending, climbers, 1)
-        np.maximum(self.pending, 0, out=self.pending)  # children that earlier versions sent were not counted
+        """Note that children of `climbers` (n,) have been run.
+
+        Results come in the order of the questions, so what was sent before these will never come.
+        """
+        latest = self.waiting[climbers].max(initial=0)
+        self.waiting[self.waiting <= latest] = 0
 
     def start(
         self,
@@ -175,6 +180,7 @@ class Climbers:
     def from_state(cls, state: State, dimensions: int) -> "Climbers":
         """The climbers, in so many `dimensions`, that had this `state`; ValueError if nobody can have."""
         model = cls.of(dimensions)
+        state = {"waiting": model.waiting, **state}  # in earlier versions nobody waited
         for name in _FIELDS:
             given, expected = state[name], getattr(model, name)
             shape = given.shape if name == "climbed" and given.ndim == 1 else expected.shape
@@ -183,6 +189,8 @@ class Climbers:
                 raise ValueError(f"the {name} of climbers are {is_not}")
             if not np.isfinite(given).all():
                 raise ValueError(f"the {name} of climbers are not all finite")
+        if state["waiting"].min() < 0:
+            raise ValueError("climbers wait for less than nothing")
         return cls(*(state[name] for name in _FIELDS))
 
     def _is_current(

@@ -14,9 +14,10 @@ from policyfuzz.search.distinct import DistinctSet
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.surrogate import Surrogate
 
-#: Entries of which the one nearest to a crash becomes the parent, before there is a finding and later; those
-#: that take part are drawn from so many; and entries that a climber may start from.
-_FIRST_TOURNAMENT, _TOURNAMENT, _POOL, _STARTS = 256, 64, 1024, 512
+#: Entries of which the one nearest to a crash becomes the parent, until there is a finding and from then on.
+_FIRST_TOURNAMENT, _TOURNAMENT = 256, 64
+#: Entries that those in tournaments are drawn from; and those that a climber may start from.
+_POOL, _STARTS = 1024, 512
 #: Range of the scales of noise on entries that did not crash; they are drawn evenly by their logarithm.
 _SMALLEST_JUMP, _LARGEST_JUMP = 0.001, 0.5
 #: Spread of a scale around its value, as a logarithm.
@@ -26,7 +27,7 @@ _COMPARED_COORDINATES, _FEWEST_COMPARED, _MOST_COMPARED = 1024, 32, 256
 
 
 class Emitter(IntEnum):
-    """Ways to propose a case."""
+    """Ways to propose a case. The numbers are stored in campaigns: only append."""
 
     RANDOM = 0  #: a draw from the nominal distribution
     CLIMB = 1  #: the next step of a climber
@@ -52,13 +53,20 @@ _FEWEST_MATES = 16
 _SPARE = 0.9
 #: Scales of noise on findings.
 _SCALES = {Emitter.STEP: 0.01, Emitter.STRIDE: 0.05, Emitter.LEAP: 0.2}
-#: Numbers that `Cases.emitters` may hold: an emitter, or that many plus a climber.
-_NUMBERS = len(Emitter) + CLIMBERS
+#: `Cases.emitters` holds an emitter, or this number plus a climber.
+FIRST_CLIMBER = 64
+_NUMBERS = FIRST_CLIMBER + CLIMBERS
 
 
 def emitters_of(cases: Cases) -> NDArray[np.int64]:
     """(n,) the emitter of each case; all climbers are one."""
+    # earlier versions stored climbers at lower numbers
     return np.where(cases.emitters >= len(Emitter), int(Emitter.CLIMB), cases.emitters)
+
+
+def climbers_of(cases: Cases) -> NDArray[np.int64]:
+    """(n,) the climber whose child each case is, negative where of none."""
+    return cases.emitters - FIRST_CLIMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Children:
     @property
     def is_climbing(self) -> NDArray[np.bool_]:
         """(n,) True for the steps of climbers."""
-        return np.asarray(self.emitters >= len(Emitter))
+        return np.asarray(self.emitters >= FIRST_CLIMBER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ class Emitters:
     climbers: Climbers
     mutator: Mutator
     rng: np.random.Generator
-    serving: NDArray[np.int64]  #: (k,) climbers that have children now
+    served: NDArray[np.int64]  #: (k,) climbers that get children now
     known: DistinctSet  #: findings that are parents
     surrogate: Surrogate
 
@@ -124,10 +132,10 @@ class Emitters:
 
     def _draw(self, counts: NDArray[np.int64]) -> Children:
         """`counts` (e,) children of each emitter, shuffled; they may be invalid."""
-        chosen = np.resize(self.rng.permutation(self.serving), int(counts[Emitter.CLIMB]))
+        chosen = np.resize(self.rng.permutation(self.served), int(counts[Emitter.CLIMB]))
         standing = self.climbers.entries[chosen]
         steps = self.climbers.children(chosen, self._unit(standing), self.mutator, self.rng)
-        parents, emitters, units = [standing], [len(Emitter) + chosen], [steps]
+        parents, emitters, units = [standing], [FIRST_CLIMBER + chosen], [steps]
         candidates = [np.ones(len(chosen), np.int64)]
         for emitter in [one for one in list(Emitter)[Emitter.JUMP :] if counts[one]]:
             candidates.append(np.full(counts[emitter], _CANDIDATES.get(emitter, 1)))

@@ -14,7 +14,7 @@ from policyfuzz.search.bandit import Bandit
 from policyfuzz.search.cases import NO_PARENT, Cases, Purpose
 from policyfuzz.search.climbers import Climbers
 from policyfuzz.search.distinct import DistinctSet
-from policyfuzz.search.emitters import Emitter, Emitters, emitters_of
+from policyfuzz.search.emitters import FIRST_CLIMBER, Emitter, Emitters, climbers_of, emitters_of
 from policyfuzz.search.evaluation import Evaluator
 from policyfuzz.search.mutation import Mutator
 from policyfuzz.search.state import State, prefixed, substate
@@ -66,17 +66,14 @@ class PortfolioSearch:
         archive = self._archive_for(context)
         if not len(archive.safe):  # everything has crashed so far
             return context.sample(Purpose.EXPLORE, rng, count)
-        lineages = np.unique(context.corpus.column("root")[archive.crashed])
-        shares = self._bandit.shares(len(archive.crashed), len(lineages))
+        lineages, climbers = archive.lineages(context.corpus), self._climbers_for(context)
+        shares = self._bandit.shares(len(archive.crashed), lineages, can_climb=len(climbers.idle) > 0)
         explorers = int(rng.binomial(count, shares[Emitter.RANDOM]))
-        climbers = self._climbers_for(context)
-        serving = climbers.serving(count * shares[Emitter.CLIMB])
-        if not len(serving):  # all wait for their children
-            shares[Emitter.CLIMB] = 0.0
+        served = climbers.served(count * shares[Emitter.CLIMB])
         surrogate = Surrogate.of(context.corpus, context.space)
         walked = self._walked_for(context)
         emitters = Emitters(
-            context, archive, climbers, Mutator(context.space), rng, serving, walked, surrogate
+            context, archive, climbers, Mutator(context.space), rng, served, walked, surrogate
         )
         mutants = self._mutants(emitters, shares, count - explorers)
         return Cases.concatenate([context.sample(Purpose.EXPLORE, rng, explorers), mutants])
@@ -84,8 +81,8 @@ class PortfolioSearch:
     def learn(
         self, context: SearchContext, cases: Cases, executions: Executions, rng: np.random.Generator
     ) -> Update:
-        climbing = cases.emitters[cases.emitters >= len(Emitter)] - len(Emitter)
-        self._climbers_for(context).receive(climbing)
+        climbers = climbers_of(cases)
+        self._climbers_for(context).receive(climbers[climbers >= 0])
         rows: NDArray[np.int64] | slice = slice(None)
         if executions.errors:  # a failed episode teaches nothing unless it is a finding
             rows = np.flatnonzero(executions.sound | executions.crashed)
@@ -120,8 +117,8 @@ class PortfolioSearch:
         self._learnt = int(state["learnt"][0])
         self._bandit = Bandit.from_state(substate("bandit.", state))
         climbers, dimensions = substate("climbers.", state), len(context.space.dimensions)
-        # there are none before the first proposal; and earlier versions had climbers of another kind
-        self._climbers = Climbers.from_state(climbers, dimensions) if "pending" in climbers else None
+        # there are none before anything was learnt; and much earlier versions had climbers of another kind
+        self._climbers = Climbers.from_state(climbers, dimensions) if "means" in climbers else None
         self._evaluator = Evaluator.from_state(state)
         self._known_inputs, self._known_entries = set(), 0
         unit = context.space.to_unit(context.corpus.inputs)
@@ -147,12 +144,12 @@ class PortfolioSearch:
 
     def _mutants(self, emitters: Emitters, shares: NDArray[np.float64], count: int) -> Cases:
         context, rng, climbers = emitters.context, emitters.rng, emitters.climbers
-        if len(stranded := climbers.stranded(emitters.serving)):
+        if len(stranded := climbers.stranded(emitters.served)):
             starts = emitters.climbing_starts(stranded)
             unit = context.space.to_unit(context.corpus.inputs[starts])
             climbers.start(stranded, starts, unit, context.corpus.column("root")[starts])
         children = emitters.propose(shares, count)
-        climbers.send(children.emitters[children.is_climbing] - len(Emitter))
+        climbers.send(children.emitters[children.is_climbing] - FIRST_CLIMBER)
         self._spend(context, children.parents[~children.is_climbing])
         # climbers keep the case seed, so that progress is due to the step
         reseeded_share = 1.0 if context.is_noisy else _RESEEDED
@@ -184,8 +181,8 @@ class PortfolioSearch:
         if not context.is_noisy:  # else a crash is rewarded once it is known to hold
             rewards[is_parent] = (observed.is_novel[is_parent] + archive.rarity(evaluations[is_parent])) / 2
         climbers = self._climbers_for(context)
-        numbers = cases.emitters - len(Emitter)
-        moves = climbers.learn(context.corpus, cases, numbers, unit, evaluations, Mutator(context.space))
+        children_of, mutator = climbers_of(cases), Mutator(context.space)
+        moves = climbers.learn(context.corpus, cases, children_of, unit, evaluations, mutator)
         keep = archive.is_elite(evaluations) & np.isfinite(executions.returns)
         keep[is_parent] = keep[list(moves.values())] = True
         kept = np.flatnonzero(keep)
