@@ -66,9 +66,9 @@ def _lines(
                 _write_changed(file, path, change, seed=1000 * seed + copy)
                 changed = load_target(entry.target, file.uri(path))
                 left.append(int(ends_of(Runner(changed), crashes, batch).crashed.sum()))
-        mean = float(np.mean(left))
+        mean, share = float(np.mean(left)), float(np.mean(left)) / len(crashes) if len(crashes) else None
         words = f"{entry.label}: crashes left if weights change by {change:g}"
-        yield Measurement(words, mean, "", before, mean / max(1, len(crashes)))
+        yield Measurement(words, mean, "", before, share)
 
 
 def _write_changed(file: PolicyFile, path: Path, change: float, seed: int) -> None:
