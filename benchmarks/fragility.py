@@ -51,6 +51,7 @@ def command(
 def _lines(
     entry: Entry, draws: int, copies: int, seed: int, tell: Callable[[str], None]
 ) -> Iterator[Measurement]:
+    extras.load("torch", "repair")  # missing packages are told before any episode runs
     target = load(entry)
     batch, file = max(target.batch_size, 64), policy_file(target)
     tell(f"{entry.label}: running {draws:,} random cases")
