@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
-from benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage
+from benchmarks.versus.peers.mdpfuzz_package import MdpfuzzPackage, RememberedNormal
 from policyfuzz import load_target
 from policyfuzz.core.errors import TargetCodeError
 
@@ -17,6 +18,29 @@ class BrokenPolicy:
 
     def act(self, observations: np.ndarray, rows: np.ndarray) -> np.ndarray:
         raise RuntimeError("out of order")
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 7, 48])
+def test_remembered_density_has_the_bits_of_scipy(dimensions):
+    rng = np.random.default_rng(0)
+    normal = RememberedNormal()
+    for rank in {dimensions, max(dimensions - 1, 1)}:
+        factor = rng.normal(size=(dimensions, rank))
+        covariance, mean = factor @ factor.T, rng.normal(size=dimensions)
+        for point in rng.normal(size=(20, dimensions)):
+            expected = multivariate_normal.pdf(point, mean, covariance, allow_singular=True)
+            assert normal.pdf(point, mean=mean, cov=covariance, allow_singular=True) == expected
+
+
+@pytest.mark.slow
+def test_remembered_density_changes_no_claim(monkeypatch):
+    target = replace(load_target("ripple:dimensions=2,probability=0.4"), horizon=12)
+    trial = MdpfuzzPackage()(target, 200, 0)
+    monkeypatch.setattr(RememberedNormal, "pdf", staticmethod(multivariate_normal.pdf))
+    again = MdpfuzzPackage()(target, 200, 0)
+    assert len(trial.numbers)
+    assert np.array_equal(trial.numbers, again.numbers)
+    assert np.array_equal(trial.inputs, again.inputs)
 
 
 def test_all_its_episodes_have_one_case_seed():
