@@ -325,6 +325,37 @@ def test_discrete_inputs_hardly_repeat_with_the_same_seed():
     assert len(keys) > 0.95 * len(crashed)
 
 
+def test_of_many_choices_those_that_decide_are_made_more_often_with_other_seeds():
+    """A course of obstacles: the seed draws their sizes, and few of them are ever reached."""
+    space = InputSpace(tuple(Choice(f"obstacle{number}", ("stump", "stairs", "pit")) for number in range(12)))
+
+    def run(cases):
+        luck = np.array([np.random.default_rng([int(seed), 5]).random() for seed in cases.seeds])
+        margins = luck - 0.015 * (cases.inputs[:, :3] == 0).sum(axis=1)
+        return results(margins, margins < 0, cases.inputs[:, None], margins)
+
+    fuzzer = fuzzer_of(space, samples=200)
+    cases = drive(fuzzer, 60, 64, run)
+    children = cases[(cases.purposes == Purpose.MUTANT) & (cases.emitters < len(Emitter))]
+    assert (children.seeds != fuzzer.corpus.column("case_seed")[children.parents]).all()
+    drawn = cases[cases.parents == NO_PARENT]
+    decisive, usual = ((some.inputs[:, :3] == 0).mean() for some in (children, drawn))
+    assert decisive > 1.5 * usual
+
+
+def test_repeats_of_an_outcome_are_no_parents_and_earn_nothing():
+    fuzzer, twin = fuzzer_of(), fuzzer_of()
+    drive(fuzzer, 3)
+    drive(twin, 3)
+    cases, asked = fuzzer.ask(30), twin.ask(30)
+    all_crash = results(np.zeros(30), np.ones(30, bool), np.zeros((30, 4, 2)), -np.ones(30))
+    fresh = fuzzer.tell(cases, all_crash)
+    repeated = twin.tell(asked, all_crash, np.arange(30))
+    assert len(fresh.entries) > 10
+    assert fuzzer.state()["bandit.rewards"].sum() > twin.state()["bandit.rewards"].sum()
+    assert not twin.corpus.column("is_crash")[repeated.entries].any()
+
+
 def test_search_begins_properly_after_a_batch_in_which_all_failed():
     fuzzer = fuzzer_of(samples=40)
     failed = drive(

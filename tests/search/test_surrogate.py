@@ -1,22 +1,22 @@
 import numpy as np
 
-from policyfuzz.core.inputs import Angle, InputSpace, Real
+from policyfuzz.core.inputs import Angle, Choice, InputSpace, Real
 from policyfuzz.search.corpus import Corpus
 from policyfuzz.search.surrogate import _MOST_ENTRIES, Surrogate
 
 SPACE = InputSpace((Real("x", 0, 10), Angle("turn")))
 
 
-def corpus_of(inputs, distances, crashed):
-    corpus, count = Corpus(2), len(distances)
+def corpus_of(inputs, distances, crashed, dimensions=2):
+    corpus, count = Corpus(dimensions), len(distances)
     columns = {name: np.zeros(count) for name in ("parent", "case_seed", "return")}
     columns |= {"energy": np.ones(count), "distance": np.array(distances), "is_crash": np.array(crashed)}
-    corpus.append(np.array(inputs, float).reshape(count, 2), columns)
+    corpus.append(np.array(inputs, float).reshape(count, dimensions), columns)
     return corpus
 
 
 def guess(corpus, *places):
-    return Surrogate.of(corpus, SPACE).distances(SPACE.to_unit(np.array(places, float)))
+    return Surrogate.of(corpus, SPACE).guess(SPACE.to_unit(np.array(places, float)))
 
 
 def test_a_guess_is_what_the_nearest_entries_came_to():
@@ -49,7 +49,7 @@ def test_an_input_lies_beside_the_nearest_entry_whose_distance_is_known():
 def test_entries_that_nothing_tells_apart_still_have_neighbours():
     corpus = corpus_of([(1, 0.0), (9, 0.0)], [np.inf, np.inf], [True, False])
     surrogate, places = Surrogate.of(corpus, SPACE), SPACE.to_unit(np.array([(8, 0.0), (2, 0.0)]))
-    assert surrogate.distances(places).tolist() == [0.0, 0.0]
+    assert surrogate.guess(places).tolist() == [0.0, 0.0]
     assert surrogate.nearest(places).tolist() == [1, 0]
 
 
@@ -61,3 +61,23 @@ def test_only_the_latest_entries_are_asked():
     inputs = [(1, 0.0), *[(9, 0.0)] * _MOST_ENTRIES]
     corpus = corpus_of(inputs, [-1.0, *[4.0] * _MOST_ENTRIES], [True, *[False] * _MOST_ENTRIES])
     assert abs(guess(corpus, (1, 0.0))[0] - 4.0) < 1e-9
+
+
+def test_of_many_choices_the_few_that_decide_are_found():
+    space = InputSpace(tuple(Choice(f"c{number}", ("a", "b", "c")) for number in range(12)))
+    rng = np.random.default_rng(0)
+    inputs = rng.integers(0, 3, (600, 12)).astype(float)
+    distances = (inputs[:, 0] != 2) + 0.5 * (inputs[:, 3] == 1) + rng.normal(size=600)
+    corpus = corpus_of(inputs, distances, np.zeros(600, bool), 12)
+    others = rng.integers(0, 3, (400, 12)).astype(float)
+    is_near = (others[:, 0] == 2) & (others[:, 3] != 1)
+    guessed = Surrogate.of(corpus, space).guess(space.to_unit(others))
+    assert is_near[np.argsort(guessed)[: is_near.sum() // 2]].all()
+
+
+def test_choices_of_which_nothing_is_known_are_all_alike():
+    space = InputSpace((Choice("c", ("a", "b")),))
+    known = corpus_of([[0], [1]], [np.inf, np.inf], [True, False], 1)
+    for corpus in (corpus_of([], [], [], 1), known):
+        first, second = Surrogate.of(corpus, space).guess(np.array([[0.0], [1.0]]))
+        assert np.isclose(first, second)

@@ -38,16 +38,17 @@ class Observed:
 
     behaviours: Behaviours
     roots: NDArray[np.int64]  #: (n,) number of the draw that each line of descent began with
+    is_repeat: NDArray[np.bool_]  #: (n,) True for a crash with the outcome of an earlier one
     is_novel: NDArray[np.bool_]  #: (n,) True for a crash that is unlike all earlier ones
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> "Observed":
         """The episodes at `rows`."""
-        return Observed(self.behaviours[rows], self.roots[rows], self.is_novel[rows])
+        return Observed(self.behaviours[rows], self.roots[rows], self.is_repeat[rows], self.is_novel[rows])
 
     @staticmethod
     def nothing() -> "Observed":
         """Of no episodes."""
-        return Observed(Behaviours.unknown(0), _no_rows(), np.empty(0, np.bool_))
+        return Observed(Behaviours.unknown(0), _no_rows(), np.empty(0, np.bool_), np.empty(0, np.bool_))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ SEEKERS = [Emitter.CLIMB, Emitter.JUMP, Emitter.CROSS, Emitter.SCREEN]
 WALKERS = [Emitter.STEP, Emitter.STRIDE, Emitter.LEAP, Emitter.CROSS_FINDINGS, Emitter.SPAN_FINDINGS]
 #: Candidates for each child; emitters that are not named take the first.
 _CANDIDATES = {Emitter.SCREEN: 16, **dict.fromkeys(WALKERS, 3)}
+#: The same where the surrogate knows what each choice adds, for all that do not climb.
+_CANDIDATES_BY_EFFECTS = 16
 #: Entries that those who cross draw, at least.
 _FEWEST_MATES = 16
 #: A draw is larger than the share of valid children asks for: a second one would cost nearly as much.
@@ -138,7 +140,8 @@ class Emitters:
         parents, emitters, units = [standing], [FIRST_CLIMBER + chosen], [steps]
         candidates = [np.ones(len(chosen), np.int64)]
         for emitter in [one for one in list(Emitter)[Emitter.JUMP :] if counts[one]]:
-            candidates.append(np.full(counts[emitter], _CANDIDATES.get(emitter, 1)))
+            several = _CANDIDATES_BY_EFFECTS if self.surrogate.knows_effects else _CANDIDATES.get(emitter, 1)
+            candidates.append(np.full(counts[emitter], several))
             entries, unit = self._emit(emitter, int(candidates[-1].sum()))
             parents.append(entries)
             emitters.append(np.full(len(entries), int(emitter)))
@@ -162,7 +165,7 @@ class Emitters:
         is_open = self.known.is_free(places)
         guessed = np.zeros(len(unit))
         guessed[rows[~is_open]] = np.inf
-        guessed[rows[is_open]] = self.surrogate.distances(places[is_open])
+        guessed[rows[is_open]] = self.surrogate.guess(places[is_open])
         by_child = np.lexsort((guessed, np.repeat(np.arange(len(candidates)), candidates)))
         return np.asarray(by_child[np.cumsum(candidates) - candidates])
 

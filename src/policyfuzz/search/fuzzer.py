@@ -154,12 +154,13 @@ class Fuzzer:
         self._told += len(cases)
         is_child = np.isin(cases.purposes, (Purpose.MUTANT, Purpose.PROBE)) & (cases.parents != NO_PARENT)
         roots[is_child] = self.corpus.column("root")[cases.parents[is_child]]
-        is_novel = executions.crashed.copy()
+        is_repeat = np.zeros(len(cases), np.bool_)
         if repeats is not None:
-            is_novel[repeats] = False
+            is_repeat[repeats] = True
+        is_novel = executions.crashed & ~is_repeat
         unit = self.space.to_unit(cases.inputs[is_novel])
         is_novel[is_novel] = self._distinct.add(unit, behaviours.descriptors[is_novel])
-        return Observed(behaviours, roots, is_novel)
+        return Observed(behaviours, roots, is_repeat, is_novel)
 
     def credit(self, cases: Cases) -> NDArray[np.int64]:
         """Reward crashes that hold with other case seeds; see `SearchAlgorithm.credit`."""

@@ -152,7 +152,9 @@ class PortfolioSearch:
         climbers.send(children.emitters[children.is_climbing] - FIRST_CLIMBER)
         self._spend(context, children.parents[~children.is_climbing])
         # climbers keep the case seed, so that progress is due to the step
-        reseeded_share = 1.0 if context.is_noisy else _RESEEDED
+        # where inputs are choices, the seed draws most of the situation: with it a child repeats its parent
+        is_redrawn = context.is_noisy or emitters.surrogate.knows_effects
+        reseeded_share = 1.0 if is_redrawn else _RESEEDED
         is_reseeded = (rng.random(count) < reseeded_share) & ~children.is_climbing
         if emitters.mutator.is_discrete:  # the same input with the same seed would repeat the episode
             is_reseeded |= self._is_known(context, children.inputs)
@@ -176,7 +178,7 @@ class PortfolioSearch:
         archive, unit = self._archive_for(context), context.space.to_unit(cases.inputs)
         evaluations = self._evaluator.evaluate(executions, unit, observed.behaviours.cells)
         rewards = np.zeros(len(cases))
-        is_parent = evaluations.crashed.copy()
+        is_parent = evaluations.crashed & ~observed.is_repeat
         is_parent[is_parent] = self._walked_for(context).add(unit[is_parent])
         if not context.is_noisy:  # else a crash is rewarded once it is known to hold
             rewards[is_parent] = (observed.is_novel[is_parent] + archive.rarity(evaluations[is_parent])) / 2
