@@ -13,7 +13,7 @@ from policyfuzz.repairing.files import policy_file
 from policyfuzz.repairing.journal import Journal
 from policyfuzz.repairing.rounds import Exam, Repair, RepairSettings, paired_chance
 from policyfuzz.repairing.states import Cases, Ends, States, record_moments
-from policyfuzz.repairing.training import TrainingSettings
+from policyfuzz.repairing.training import TrainingSettings, blend, weights_of
 from tests.repairing.planted_gaps import BUG, bank_file, load, world
 
 torch = pytest.importorskip("torch")
@@ -109,6 +109,36 @@ def test_wrong_labels_are_rejected(make_repair, monkeypatch):
     assert not any(one.is_accepted for one in repaired.rounds)
 
 
+def test_blends_go_a_part_of_the_way():
+    networks = bank_file().load()
+    before = weights_of(networks)
+    with torch.no_grad():
+        for one in networks.parameters():
+            one.add_(1.0)
+
+    ways = []
+    for share in blend(networks, before, (0.5, 0.25)):
+        moved = [(one - old).detach() for one, old in zip(networks.parameters(), before, strict=True)]
+        ways.append((share, {round(float(value), 5) for one in moved for value in one.ravel()}))
+    assert ways == [(0.5, {0.5}), (0.25, {0.25})]
+
+
+def test_where_all_candidates_are_refused_blends_are_tried(make_repair, monkeypatch):
+    told = []
+    judge = Exam.badness
+
+    def refuse(self, ends, allowed):
+        is_blend = "of the way" in told[-1]
+        return judge(self, ends, allowed) if is_blend else None
+
+    monkeypatch.setattr(Exam, "badness", refuse)
+    repaired = make_repair(tell=told.append, settings=replace(SETTINGS, rounds=1)).run(findings())
+
+    assert sum("of the way" in text for text in told) == 3
+    assert repaired.rounds[0].is_accepted
+    assert repaired.rounds[0].crashes_after < repaired.rounds[0].crashes_before
+
+
 def test_the_same_seed_gives_the_same_networks_to_the_bit(make_repair, whole):
     again = make_repair().run(findings())
 
@@ -158,9 +188,24 @@ def ends_with(crashed):
     return Ends(crashed, np.ones(len(crashed), bool), none.astype(np.int64), none, none)
 
 
+def exam_of(before):
+    count = len(before)
+    return Exam(Cases(np.zeros((count, 1)), np.zeros(count, np.uint64)), np.ones(count, bool), before, before)
+
+
+def test_a_candidate_that_costs_nominal_return_is_refused():
+    before = replace(ends_with([1] * 20 + [0] * 20), returns=np.arange(40.0))
+    exam, fixed = exam_of(before), ends_with([0] * 40)
+
+    assert exam.badness(replace(fixed, returns=before.returns - 5.0), allowed=0.1) is None
+    assert exam.badness(replace(fixed, returns=before.returns), allowed=0.1) is not None
+    # what happens where the old policy crashed is no nominal return
+    assert exam.badness(replace(fixed, returns=before.returns - 5.0 * (before.returns < 20)), 0.1) is not None
+
+
 def test_how_much_a_candidate_may_newly_break_is_said_by_the_user():
     before, after = ends_with([1] * 20 + [0] * 20), ends_with([0] * 20 + [1] * 4 + [0] * 16)
-    exam = Exam(Cases(np.zeros((40, 1)), np.zeros(40, np.uint64)), before, before)
+    exam = exam_of(before)
 
     assert exam.badness(after, allowed=0.1) is None
     assert exam.badness(after, allowed=0.2) is not None

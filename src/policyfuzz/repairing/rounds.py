@@ -5,7 +5,7 @@ was killed goes on as if nothing had happened.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,8 @@ from policyfuzz.repairing.journal import Arrays, Journal
 from policyfuzz.repairing.networks import PolicyFile, Trainable
 from policyfuzz.repairing.seeds import DRAWS, Purpose, seed_for
 from policyfuzz.repairing.states import Cases, Ends, States, cases_near, ends_of, random_cases, record_moments
-from policyfuzz.repairing.training import Corpus, TrainingSettings, outputs_of, train
+from policyfuzz.repairing.training import Corpus, TrainingSettings, blend, outputs_of, train, weights_of
+from policyfuzz.repairing.verdict import return_line
 
 #: Shares of the budget of a round: searching for crashes, drawing at random, labelling. The rest validates.
 _SEARCHING, _DRAWING, _LABELLING = 0.25, 0.2, 0.35
@@ -28,12 +29,17 @@ _SEARCHING, _DRAWING, _LABELLING = 0.25, 0.2, 0.35
 _PER_CRASH = 60
 #: Share of all random draws, those with the smallest margins, that validate candidates.
 _NEAREST = 0.12
+#: Random draws that validate the nominal return of candidates, at most.
+_USUAL = 2_000
 #: Findings that validate candidates, at most.
 _HELD_OUT = 500
 #: States of each kind that are learnt in a round, at most.
 _MOST_STATES = 60_000
 #: A candidate that is no better than the policy before it passes with this chance, at most.
 _CHANCE = 0.05
+#: Shares of the way from the policy before a round to its last candidate, which are tried if all candidates
+#: are refused: what a change fixes often survives half of it, and what it breaks or costs does not.
+_BLENDS = (0.5, 0.25, 0.125)
 #: Episodes whose states are kept as they are, at most: near misses and nominal ones.
 _MOST_EPISODES = 2_000
 
@@ -114,6 +120,7 @@ class Exam:
     """What candidates of a round are validated on."""
 
     cases: Cases
+    is_usual: NDArray[np.bool_]  #: (m,) of the first cases, True for those drawn at random
     old: Ends  #: of the policy before the repair, on the first of the cases
     before: Ends  #: of the policy before the round, on all of them
 
@@ -125,13 +132,16 @@ class Exam:
     def badness(self, ends: Ends, allowed: float) -> int | None:
         """How bad a candidate with these `ends` is; None if it is refused.
 
-        It must crash less than the policy before the round by more than chance, and must not newly break
-        more than is `allowed` for each case that is fixed since the start.
+        It must crash less than the policy before the round by more than chance, must not newly break more
+        than is `allowed` for each case that is fixed since the start, and must keep the nominal return.
         """
         fixed, newly = self.since_start(ends)
         lost = int((self.before.passed & ends.crashed).sum())
         gained = int((self.before.crashed & ends.passed).sum())
         if newly > allowed * fixed or paired_chance(gained, lost) > _CHANCE:
+            return None
+        usual = self.is_usual
+        if usual.any() and not return_line(self.old[usual], ends[: len(usual)][usual]).is_kept:
             return None
         errors = int((~ends.sound).sum() - (~self.before.sound).sum())
         return int(ends.crashed.sum()) + newly + max(0, errors)
@@ -164,7 +174,7 @@ class Repair:
         """All rounds; the first learns from `findings` of the campaign."""
         best: Path | None = None
         rounds: list[Round] = []
-        validation, old = self._validation()
+        validation = self._validation()
         for number in range(1, self._settings.rounds + 1):
             target = self._target if best is None else self._load(best)
             crashes, passing = self._cases(number, target, findings if number == 1 else None)
@@ -175,15 +185,15 @@ class Repair:
             if not self._lessons(number, target, crashes, passing):
                 self._tell(f"round {number}: nothing was found that avoids a crash")
                 break
-            exam = self._exam(number, target, validation, old)
+            exam = self._exam(number, target, validation)
             result, candidate = self._candidate(number, best, exam)
             rounds.append(result)
             self._tell(result.text)
             best = candidate or best
         return Repaired(tuple(rounds), best)
 
-    def _validation(self) -> tuple[Cases, Ends]:
-        """Random cases that come nearest to a crash, and how the old policy ends them."""
+    def _validation(self) -> "Exam":
+        """Random cases, above all those that come nearest to a crash, and how the old policy ends them."""
         share = 1 - _SEARCHING - _DRAWING - _LABELLING
         count = max(50, int(share * self._settings.budget / 2))
 
@@ -196,14 +206,17 @@ class Repair:
             nearest = np.argsort(np.where(np.isnan(ends.margins), np.inf, ends.margins), kind="stable")
             is_graded = not np.isnan(ends.margins).all()
             kept = np.sort(nearest[: max(50, int(_NEAREST * count))]) if is_graded else np.arange(count)
-            kept = np.union1d(kept, np.flatnonzero(ends.crashed))
+            usual = np.arange(min(count, _USUAL))  # whatever becomes of them
+            kept = np.union1d(np.union1d(kept, usual), np.flatnonzero(ends.crashed))
             held_out = self._held_out(0, self._target)
             more = ends_of(Runner(self._target), held_out, self._batch)
             kept_cases, kept_ends = Cases.joined([cases[kept], held_out]), Ends.joined([ends[kept], more])
-            return _packed_cases(kept_cases) | kept_ends.arrays()
+            is_usual = np.arange(len(kept_cases)) < len(usual)
+            return _packed_cases(kept_cases) | kept_ends.arrays() | {"is_usual": is_usual}
 
         values = self._journal.arrays("validation", draw)
-        return _cases_in(values), Ends.from_arrays(values)
+        old = Ends.from_arrays(values)
+        return Exam(_cases_in(values), values["is_usual"], old, old)
 
     def _held_out(self, number: int, target: Target) -> Cases:
         """Findings of a search in the policy of `target` that nothing is learnt from, and cases near them."""
@@ -214,7 +227,7 @@ class Repair:
         found, most = _some(self._search(target, episodes, seed, folder), _HELD_OUT, rng), 2 * _HELD_OUT
         return Cases.joined([found, _some(cases_near(target, found, rng, most), most, rng)])
 
-    def _exam(self, number: int, target: Target, validation: Cases, old: Ends) -> "Exam":
+    def _exam(self, number: int, target: Target, validation: "Exam") -> "Exam":
         """What candidates of this round are validated on: the same cases as ever, and findings in `target`.
 
         The latter were searched for with the policy before the round. They show what it still has to learn;
@@ -223,12 +236,16 @@ class Repair:
 
         def prepare() -> Arrays:
             run = Runner(target)
-            found = self._held_out(number, target) if number > 1 else validation[:0]
-            ends = ends_of(run, Cases.joined([validation, found]), self._batch)
+            found = self._held_out(number, target) if number > 1 else validation.cases[:0]
+            ends = ends_of(run, Cases.joined([validation.cases, found]), self._batch)
             return _packed_cases(found) | ends.arrays()
 
         values = self._journal.arrays(f"round-{number}-exam", prepare)
-        return Exam(Cases.joined([validation, _cases_in(values)]), old, Ends.from_arrays(values))
+        return replace(
+            validation,
+            cases=Cases.joined([validation.cases, _cases_in(values)]),
+            before=Ends.from_arrays(values),
+        )
 
     def _cases(self, number: int, target: Target, findings: Cases | None) -> tuple[Cases, Cases]:
         """Cases that crash in this round, and near ones that do not."""
@@ -306,25 +323,33 @@ class Repair:
         def attempt() -> dict[str, Any]:
             networks = self._networks(best)
             training = self._settings.training or TrainingSettings.usual(networks.decision)
-            corpus = self._corpus(number)
+            corpus, before = self._corpus(number), weights_of(networks)
             rng = np.random.default_rng([seed_for(Purpose.TRAINING, self._settings.seed, number), 2])
             chosen: tuple[int, Ends] | None = None
-            look, misses = 0, 0
+            looks, misses = 0, 0
             trial = path.with_name(f"trial{self._file.suffix}")
-            for look, _ in enumerate(train(networks, corpus, training, rng), start=1):
+
+            def look(words: str = "") -> None:
+                nonlocal chosen, looks, misses
+                looks, misses = looks + 1, misses + 1
                 networks.write(trial)
                 ends = ends_of(Runner(self._load(trial)), exam.cases, self._batch)
-                badness = exam.badness(ends, self._settings.allowed)
                 self._tell(
-                    f"round {number}: candidate {look} crashes in {ends.crashed.sum():,} of"
+                    f"round {number}: candidate {looks}{words} crashes in {ends.crashed.sum():,} of"
                     f" {len(ends):,} validation cases, the policy before in {exam.before.crashed.sum():,}"
                 )
-                misses += 1
+                badness = exam.badness(ends, self._settings.allowed)
                 if badness is not None and (chosen is None or badness < chosen[0]):
                     chosen, misses = (badness, ends), 0
                     networks.write(path)
+
+            for _ in train(networks, corpus, training, rng):
+                look()
                 if chosen is not None and misses >= training.patience:
                     break
+            if chosen is None:
+                for share in blend(networks, before, _BLENDS):
+                    look(f", {share:g} of the way,")
             ends = exam.before if chosen is None else chosen[1]
             fixed, newly = exam.since_start(ends)
             return asdict(
@@ -333,7 +358,7 @@ class Repair:
                     crashes=int(values["crashes"]),
                     saved=int(values["saved"]),
                     labels=len(values["changes_actions"]),
-                    looks=look,
+                    looks=looks,
                     is_accepted=chosen is not None,
                     crashes_before=int(exam.before.crashed.sum()),
                     crashes_after=int(ends.crashed.sum()),

@@ -1,6 +1,6 @@
 """Fine-tunes networks: changes the decisions that labels ask for, and holds on to all others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +79,26 @@ def train(
             for _ in range(settings.steps):
                 adam.step(loss(rng), settings.rate * settings.slower**look)
         yield (look + 1) * settings.steps
+
+
+def weights_of(networks: Trainable) -> list[Any]:
+    """Copies of all tensors that `train` changes."""
+    return [one.detach().clone() for one in networks.parameters()]
+
+
+def blend(networks: Trainable, before: list[Any], shares: Sequence[float]) -> Iterator[float]:
+    """Move the weights of `networks` to `shares` of the way from `before` to where they are; yield each.
+
+    Interpolated weights often keep what fine-tuning has gained and lose less of what was there (Wortsman et
+    al., 2022).
+    """
+    torch = extras.load("torch", "repair")
+    after = weights_of(networks)
+    for share in shares:
+        with torch.no_grad():
+            for one, old, new in zip(networks.parameters(), before, after, strict=True):
+                one.copy_(old + share * (new - old))
+        yield share
 
 
 class _Loss:
