@@ -28,7 +28,6 @@ COLUMNS: Mapping[str, Column] = {
     "first_or_end": Column("first at", "episodes to the first crash", is_lower_better=True),
     "distinct": Column("distinct", "distinct findings"),
     "packed_close": Column(f"packing {RADII.close}", f"findings {RADII.close} apart"),
-    "outcomes": Column("outcomes", "different outcomes"),
     "findings": Column("findings", "findings"),
 }
 #: What varied copies of one crash raise least, and what they raise most.
@@ -42,7 +41,7 @@ LEADING = (
     "packed_far",
     "first_or_end",
 )
-FURTHER = ("packed_near", "packed_close", "distinct", "outcomes", "findings")
+FURTHER = ("packed_near", "packed_close", "distinct", "findings")
 #: Metric to heading: at what cost.
 COSTS = {"refused": "refused", "seconds": "seconds", "cpu_seconds": "CPU"}
 

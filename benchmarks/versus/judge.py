@@ -23,7 +23,7 @@ class Verdict(IntEnum):
     INVALID = 1  #: out of range, or breaks the constraint of the inputs
     UNSOLVABLE = 2  #: a perfect policy would crash too
     NOT_REPRODUCED = 3  #: does not crash with this input and case seed
-    REPEATED = 4  #: the same input and case seed as an earlier claim
+    REPEATED = 4  #: the same input and case seed as an earlier claim, or the same episode up to the crash
     LATE = 5  #: made after the episodes were used up
 
 
@@ -72,6 +72,8 @@ class Judge:
             outcomes[part] = outcomes_of(executions)
             if watch is not None:
                 courses[part] = watch.courses(trial.inputs[part], trial.seeds[part])
+        found = np.flatnonzero(verdicts == Verdict.FINDING)
+        verdicts[found[_is_repeated(outcomes[found])]] = Verdict.REPEATED
         is_refused = verdicts != Verdict.FINDING
         behaviours[is_refused], descriptors[is_refused] = np.nan, np.nan
         outcomes[is_refused], courses[is_refused] = 0, 0
@@ -86,10 +88,7 @@ class Judge:
             solved = np.asarray(self._target.solvable(trial.inputs[valid]), np.bool_)
             verdicts[np.flatnonzero(valid)[~solved]] = Verdict.UNSOLVABLE
         cases = np.column_stack([np.ascontiguousarray(trial.inputs).view(np.uint64), trial.seeds])
-        _, first = np.unique(cases, axis=0, return_index=True)
-        is_repeated = np.ones(len(verdicts), np.bool_)
-        is_repeated[first] = False
-        verdicts[is_repeated & (verdicts == Verdict.FINDING)] = Verdict.REPEATED
+        verdicts[_is_repeated(cases) & (verdicts == Verdict.FINDING)] = Verdict.REPEATED
         verdicts[trial.numbers > episodes] = Verdict.LATE
         return verdicts
 
@@ -105,6 +104,14 @@ class Judge:
             raise TargetCodeError(
                 f"claims about {self._target.name} are not in the order of discovery", "sort them by number"
             )
+
+
+def _is_repeated(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """(n,) True where one of `values` (n, ...) was there before."""
+    _, first = np.unique(values, axis=0, return_index=True)
+    is_repeated = np.ones(len(values), np.bool_)
+    is_repeated[first] = False
+    return is_repeated
 
 
 def outcomes_of(executions: Executions) -> NDArray[np.uint64]:

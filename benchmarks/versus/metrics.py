@@ -36,13 +36,12 @@ class Metrics:
     episodes_run: int  #: of these; fewer where the contestant broke off by itself
     mass_near: float | None  #: share of random crashes within `Radii.near` of a finding
     mass_far: float | None  #: the same within `Radii.far`
-    findings: int  #: valid, solvable, and they crash again
+    findings: int  #: valid, solvable, and they crash again, each in an episode of its own
     distinct: int  #: of these, as campaigns count
     packed_close: int  #: of these, apart from all earlier ones by `Radii.close`
     packed_near: int  #: the same by `Radii.near`
     packed_far: int  #: the same by `Radii.far`
     behaviours: int  #: of these, that behave differently from all earlier ones
-    outcomes: int  #: different episodes up to the crash, to the last bit
     courses: int | None  #: that differ in terrain, or in obstacles reached before the fall
     lineages: int | None  #: random draws that the findings descend from
     regions: int | None  #: crash regions with a finding, where the target's are known
@@ -90,7 +89,6 @@ def measure(trial: RawTrial, episodes: int | None = None, covered: Covered | Non
         packed_near=int((within & trial.near).sum()),
         packed_far=int((within & trial.far).sum()),
         behaviours=int((within & trial.behaviour).sum()),
-        outcomes=_different(trial.outcomes[found]),
         courses=_different(trial.courses[found]) if trial.has_courses else None,
         lineages=_different(trial.roots[found]) if trial.has_roots else None,
         regions=_different(trial.regions[found]) if trial.known_regions else None,

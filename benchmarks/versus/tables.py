@@ -25,7 +25,6 @@ _FRESHNESS_METRICS = {
 _LED = ("random", "half-noise")
 LEAD_METRICS = (
     "findings",
-    "outcomes",
     "distinct",
     "packed_close",
     "packed_near",

@@ -49,10 +49,19 @@ def test_claims_that_no_policy_could_avoid_are_unsolvable():
     assert verdicts(claims([left, right]), target) == [Verdict.UNSOLVABLE, Verdict.FINDING]
 
 
-def test_repeated_case_counts_once_and_the_same_input_with_another_seed_again():
-    centre = POND.centres[0]
-    trial = claims([centre, centre, centre], seeds=[5, 5, 6])
-    assert verdicts(trial) == [Verdict.FINDING, Verdict.REPEATED, Verdict.FINDING]
+def test_a_repeated_case_counts_once():
+    first, second = POND.centres[:2]
+    trial = claims([first, second, first], seeds=[5, 5, 5])
+    assert verdicts(trial) == [Verdict.FINDING, Verdict.FINDING, Verdict.REPEATED]
+
+
+def test_a_claim_with_the_episode_of_an_earlier_one_is_a_repeat():
+    """The seed plays no part here, as obstacles play none that are never reached."""
+    first, second = POND.centres[:2]
+    trial = claims([first, second, first], seeds=[5, 5, 6])
+    judged = Judge(TARGET)(trial, 100)
+    assert judged.verdicts.tolist() == [Verdict.FINDING, Verdict.FINDING, Verdict.REPEATED]
+    assert judged.outcomes[2] == 0
 
 
 def test_claims_after_the_last_episode_are_late():

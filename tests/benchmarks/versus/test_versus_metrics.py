@@ -91,18 +91,17 @@ def test_trial_without_findings_has_no_first_one(made_trial):
     assert metrics.regions is None
 
 
-def test_outcomes_courses_and_lineages_count_what_differs_among_findings(made_trial):
+def test_courses_and_lineages_count_what_differs_among_findings(made_trial):
     trial = made_trial(
         numbers=(10, 20, 30, 40),
         episodes=100,
         verdicts=(FINDING, FINDING, INVALID, FINDING),
-        outcomes=np.array([7, 7, 0, 8], np.uint64),
         courses=(5, 5, 0, 5),
         roots=(1, 2, 3, 1),
     )
     whole, part = measure(trial), measure(trial, 20)
-    assert (whole.outcomes, whole.courses, whole.lineages) == (2, 1, 2)
-    assert (part.outcomes, part.courses, part.lineages) == (1, 1, 2)
+    assert (whole.courses, whole.lineages) == (1, 2)
+    assert (part.courses, part.lineages) == (1, 2)
 
 
 def test_what_nobody_knows_is_not_zero(made_trial):
