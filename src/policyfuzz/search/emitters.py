@@ -18,8 +18,9 @@ from policyfuzz.search.surrogate import Surrogate
 _FIRST_TOURNAMENT, _TOURNAMENT = 256, 64
 #: Entries that those in tournaments are drawn from; and those that a climber may start from.
 _POOL, _STARTS = 1024, 512
-#: Range of the scales of noise on entries that did not crash; they are drawn evenly by their logarithm.
-_SMALLEST_JUMP, _LARGEST_JUMP = 0.001, 0.5
+#: Range of the scales of noise on entries that did not crash; they are drawn evenly by their logarithm. Of
+#: larger ones hardly any opened a lineage: random draws reach as far.
+_SMALLEST_JUMP, _LARGEST_JUMP = 0.001, 0.1
 #: Spread of a scale around its value, as a logarithm.
 _SPREAD = 0.5
 #: Coordinates of findings that others are compared with at a time; and the range of findings.
