@@ -31,6 +31,8 @@ _PER_CRASH = 60
 _NEAREST = 0.12
 #: Random draws that validate the nominal return of candidates, at most.
 _USUAL = 2_000
+#: Share of the fall in nominal return that the verdict allows, which luck may be taken for at most.
+_LUCK_SHARE = 0.5
 #: Findings that validate candidates, at most.
 _HELD_OUT = 500
 #: States of each kind that are learnt in a round, at most.
@@ -140,11 +142,19 @@ class Exam:
         gained = int((self.before.crashed & ends.passed).sum())
         if newly > allowed * fixed or paired_chance(gained, lost) > _CHANCE:
             return None
-        usual = self.is_usual
-        if usual.any() and not return_line(self.old[usual], ends[: len(usual)][usual]).is_kept:
+        if self.is_usual.any() and not self._keeps_return(ends[: len(self.old)]):
             return None
         errors = int((~ends.sound).sum() - (~self.before.sound).sum())
         return int(ends.crashed.sum()) + newly + max(0, errors)
+
+    def _keeps_return(self, ends: Ends) -> bool:
+        """True if the nominal return would not fall by more than the verdict allows, less a standard error.
+
+        Candidates are many and these cases few, so the one that is chosen was lucky.
+        """
+        line = return_line(self.old[self.is_usual], ends[self.is_usual])
+        luck = min(line.standard_error, _LUCK_SHARE * line.tolerance)
+        return line.cases > 0 and line.difference - luck >= -line.tolerance
 
 
 class Repair:

@@ -146,17 +146,18 @@ class ReturnLine:
     success_after: float
 
     @property
-    def is_kept(self) -> bool:
-        """True if the return has not fallen by more than it may.
-
-        Without a case in which neither policy crashes there is nothing to say so.
-        """
-        return self.cases > 0 and self.difference >= -self.tolerance
+    def standard_error(self) -> float:
+        """Of the difference."""
+        return (self.high - self.difference) / _NORMAL
 
     @property
     def holds(self) -> bool:
-        """True if the return is kept, and no fewer cases succeed."""
-        return self.is_kept and self.success_after >= self.success_before
+        """True if the return has not fallen by more than it may, and no fewer cases succeed.
+
+        Without a case in which neither policy crashes there is nothing to say so.
+        """
+        is_kept = self.cases > 0 and self.difference >= -self.tolerance
+        return is_kept and self.success_after >= self.success_before
 
     @property
     def text(self) -> str:
