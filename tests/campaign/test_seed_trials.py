@@ -112,7 +112,7 @@ def test_cases_of_findings_that_are_not_on_trial_are_refused():
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_luck_is_not_distinct_and_what_holds_is(run_campaign, strategy):
-    campaign = run_campaign(planted_targets.noisy(), strategy=strategy, executions=1500)
+    campaign = run_campaign(planted_targets.noisy(), strategy=strategy, executions=3000)
     tried = [finding for finding in campaign.findings() if finding.reseeded is not None]
     lucky = [one for one in tried if one.input[0] >= planted_targets.HOLDS_BELOW]
     held = [one for one in tried if one.input[0] < planted_targets.HOLDS_BELOW]

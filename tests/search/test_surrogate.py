@@ -1,8 +1,9 @@
 import numpy as np
+from scipy.stats import rankdata
 
 from policyfuzz.core.inputs import Angle, Choice, InputSpace, Real
 from policyfuzz.search.corpus import Corpus
-from policyfuzz.search.surrogate import _MOST_ENTRIES, Surrogate
+from policyfuzz.search.surrogate import _MOST_ENTRIES, Surrogate, _ranks
 
 SPACE = InputSpace((Real("x", 0, 10), Angle("turn")))
 
@@ -73,6 +74,12 @@ def test_of_many_choices_the_few_that_decide_are_found():
     is_near = (others[:, 0] == 2) & (others[:, 3] != 1)
     guessed = Surrogate.of(corpus, space).guess(space.to_unit(others))
     assert is_near[np.argsort(guessed)[: is_near.sum() // 2]].all()
+
+
+def test_ranks_are_those_of_scipy():
+    values = np.random.default_rng(3).integers(0, 20, 100).astype(float)
+    values[:5] = np.inf
+    assert _ranks(values).tolist() == rankdata(values).tolist()
 
 
 def test_choices_of_which_nothing_is_known_are_all_alike():

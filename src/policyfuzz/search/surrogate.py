@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
-from scipy.stats import rankdata
 
 from policyfuzz.core.inputs import Choice, InputSpace
 from policyfuzz.search.corpus import Corpus
@@ -49,7 +48,7 @@ class Surrogate:
         effects = None
         if all(isinstance(dimension, Choice) for dimension in space.dimensions):
             tie_breaks = np.nan_to_num(corpus.column("tie_break")[entries], nan=np.inf)
-            effects = Effects.fit(space, unit, rankdata(distances) + rankdata(tie_breaks))
+            effects = Effects.fit(space, unit, _ranks(distances) + _ranks(tie_breaks))
         return cls(tree_of(unit, space.periods), entries, distances, space.periods, effects)
 
     @property
@@ -96,6 +95,13 @@ class Effects:
     def of(self, unit: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) the sum of effects at `unit` (n, d)."""
         return np.asarray(_chosen(self._space, unit) @ self._effects)
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) rank of each of `values` (n,), from 1; equals share their mean. SciPy's takes long to import."""
+    ordered = np.sort(values)
+    below, upto = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
+    return np.asarray((below + upto + 1) / 2)
 
 
 def _chosen(space: InputSpace, unit: NDArray[np.float64]) -> NDArray[np.float64]:
