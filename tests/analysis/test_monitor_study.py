@@ -188,7 +188,7 @@ def test_settings_that_make_no_sense_are_refused(changes):
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
     folder = tmp_path_factory.mktemp("monitor") / "campaign"
-    pf.fuzz(TARGET, max_execs=1500, out=folder, seed=1)
+    pf.fuzz(TARGET, max_execs=4000, out=folder, seed=1)
     return folder
 
 

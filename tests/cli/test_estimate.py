@@ -102,7 +102,8 @@ def test_rare_failures_are_the_same_with_two_workers(cli):
 
 @pytest.mark.slow
 def test_killed_estimate_goes_on_as_if_nothing_had_happened(cli, start, tmp_path):
-    arguments = ["estimate", RARE, "--max-execs", FEW, "--replicates", 8, "--json"]
+    # it stores what it has every second, so it must take several
+    arguments = ["estimate", RARE, "--max-execs", 40 * FEW, "--replicates", 8, "--json"]
     path = tmp_path / "e.npz"
     process = start(*arguments, "-o", path)
     _wait_for_change(path)
