@@ -206,7 +206,7 @@ def failures(folder: Path) -> dict[tuple[str, str], str]:
 def surroundings() -> dict[str, Any]:
     """Command line, machine, versions and date, as plain data."""
     return {
-        "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "benchmarks", *map(_without_folders, sys.argv[1:])]),
         "machine": _machine(),
         "python": platform.python_version(),
         "versions": _versions(),
@@ -223,6 +223,12 @@ def code_digest() -> str:
         for file in _sources(resources.files("policyfuzz").joinpath(folder)):
             digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def _without_folders(argument: str) -> str:
+    """The name alone of an absolute path, as folders of this machine tell a reader nothing."""
+    path = Path(argument)
+    return path.name if path.is_absolute() else argument
 
 
 def _differences(stored: Task, wanted: Task) -> str:

@@ -85,3 +85,11 @@ def test_folder_that_cannot_be_written_gets_a_message(made_trial, tmp_path):
     (tmp_path / "acasxu").write_text("a file where a folder should be")
     with pytest.raises(CampaignError, match="cannot write"):
         made_trial().save(tmp_path)
+
+
+def test_command_is_told_without_the_folders_of_this_machine(monkeypatch, tmp_path):
+    arguments = ["versus", "--kept", "docs/trials.csv", "-o", str(tmp_path / "out"), "--seeds", "3"]
+    monkeypatch.setattr("sys.argv", ["benchmarks", *arguments])
+    assert raw.surroundings()["command"] == (
+        "python -m benchmarks versus --kept docs/trials.csv -o out --seeds 3"
+    )
